@@ -1,0 +1,62 @@
+/* checkpoint.h: a saved model as named tensors and a config, whatever the format on disk.
+ *
+ * safetensors (one file or shards behind model.safetensors.index.json) with config.json, or GGUF.
+ * Tensors are views into mapped files: nothing is copied or widened here. */
+#ifndef MHA_IO_CHECKPOINT_H
+#define MHA_IO_CHECKPOINT_H
+
+#include "base/dtype.h"
+#include "base/filemap.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "io/gguf.h"
+#include <jansson.h>
+
+#define MHA_TENSOR_RANK_MAX 8
+
+/* Shape in row-major order, slowest axis first (GGUF's axis order is turned round on reading). */
+typedef struct mha_tensor {
+    const char *name;
+    mha_dtype type;
+    uint32_t rank;
+    uint64_t shape[MHA_TENSOR_RANK_MAX];
+    const unsigned char *data; /* may be unaligned: element loads by memcpy unless checked */
+    uint64_t bytes;
+    uint32_t file; /* index into mha_checkpoint.files */
+} mha_tensor;
+
+typedef struct mha_checkpoint {
+    char *path; /* as given: directory or file */
+    mha_filemap *files;
+    size_t file_count;
+    mha_tensor *tensors;
+    size_t tensor_count;
+    mha_map by_name;
+    json_t *config;     /* config.json; for GGUF an object of the metadata scalars and short numeric
+                           arrays, keys with the "ARCH." prefix cut off ("attention.head_count",
+                           "general.architecture" stays whole). Flat: keys contain dots. */
+    mha_gguf *gguf;     /* NULL unless the file is GGUF */
+    const char *format; /* "safetensors", "GGUF" */
+    mha_arena names;    /* owns the strings */
+} mha_checkpoint;
+
+typedef struct mha_checkpoint_limits {
+    uint64_t max_tensors; /* default 1,000,000 */
+    uint64_t max_header;  /* bytes of a safetensors header, default 100,000,000 */
+} mha_checkpoint_limits;
+
+/* `path` is a directory or a .gguf file. limits may be NULL. */
+mha_status mha_checkpoint_open(mha_checkpoint **out, const char *path,
+                               const mha_checkpoint_limits *limits, mha_err *err);
+void mha_checkpoint_close(mha_checkpoint *c);
+/* NULL when absent. */
+const mha_tensor *mha_checkpoint_find(const mha_checkpoint *c, const char *name);
+/* SHA-256 over config, tensor names, types, shapes and sizes (sorted by name): cheap. */
+mha_status mha_checkpoint_fingerprint(const mha_checkpoint *c, char hex[65], mha_err *err);
+/* SHA-256 of one whole file. */
+mha_status mha_checkpoint_hash_file(const mha_checkpoint *c, size_t file, char hex[65],
+                                    mha_err *err);
+/* MHA_ERR_IO when a mapped file was cut while it was read. */
+mha_status mha_checkpoint_check(const mha_checkpoint *c, mha_err *err);
+
+#endif
