@@ -1,0 +1,101 @@
+/* mha/model.h: opening a saved Transformer and asking what it is.
+ *
+ * A model is read-only once opened and may be used from several threads. Its weights stay in the
+ * mapped files; opening reads headers, small vectors and nothing else. */
+#ifndef MHA_MODEL_H
+#define MHA_MODEL_H
+
+#include "mha/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mha_model mha_model;
+
+/* Which stack of layers: encoder-only models have only ENC, decoder-only models only DEC. */
+typedef enum mha_stack_id { MHA_ENC = 0, MHA_DEC, MHA_STACK_COUNT } mha_stack_id;
+typedef enum mha_kind { MHA_SELF = 0, MHA_CROSS, MHA_KIND_COUNT } mha_kind;
+const char *mha_stack_name(mha_stack_id stack); /* "enc", "dec" */
+const char *mha_kind_name(mha_kind kind);       /* "self", "cross" */
+
+/* What the model's read-out gives; NONE: hidden states only. */
+typedef enum mha_head_kind {
+    MHA_HEAD_NONE = 0,
+    MHA_HEAD_NEXT,   /* logits of the next token at every position */
+    MHA_HEAD_MASKED, /* logits of the token at every position (masked language model) */
+    MHA_HEAD_CLASS,  /* one row of class logits a document */
+    MHA_HEAD_TARGET  /* next-token logits of a decoder that reads an encoder */
+} mha_head_kind;
+
+/* The heads of one attention step. */
+typedef struct mha_attn_info {
+    mha_stack_id stack;
+    mha_kind kind;
+    uint32_t layer, heads, kv_heads, width; /* H, G, K */
+    bool causal;
+    uint32_t window;          /* 0: none */
+    bool sink;                /* rows sum to 1 − sink mass */
+    const uint16_t *head_ids; /* [heads] original numbers, never NULL */
+} mha_attn_info;
+
+typedef struct mha_model_info {
+    const char *path, *family, *format; /* "bert", "safetensors" */
+    const char *dtype;                  /* dtype of most of the weights: "F32", "Q8_0" */
+    const char *head_name;              /* "masked language model", …, or "none" */
+    mha_head_kind head;
+    uint32_t layers[MHA_STACK_COUNT]; /* 0 for a stack that the model does not have */
+    uint32_t width, mlp_width, vocab; /* D, F, V */
+    uint32_t max_positions;           /* 0: no table limits the length */
+    uint32_t trained_positions;       /* what the config says, 0 when it does not */
+    uint32_t classes;                 /* rows of a CLASS head, else 0 */
+    const char *const *labels;        /* [classes] or NULL */
+    uint64_t parameters;              /* elements of all tensors that the program uses, tied once */
+    uint64_t file_bytes;
+    uint64_t kv_cache_bytes;   /* float32 keys and values of one token in all layers */
+    char fingerprint[65];      /* SHA-256 over config, tensor names, types and shapes */
+    const mha_attn_info *attn; /* [attn_count] every attention step in running order */
+    size_t attn_count;
+    int32_t decoder_start; /* id that a decoder with memory starts from, −1: none */
+    int32_t eos;           /* id that ends generation by the config, −1: unknown */
+    int32_t pad;           /* −1: unknown */
+} mha_model_info;
+
+typedef struct mha_model_options {
+    bool allow_unused;    /* tensors that nothing uses: note them instead of refusing */
+    uint64_t max_tensors; /* 0: default */
+    uint64_t max_header;  /* 0: default */
+} mha_model_options;
+
+/* Opens a directory (config.json with *.safetensors) or a .gguf file. options may be NULL.
+ * MHA_ERR_IO, _FORMAT, _UNSUPPORTED or _LIMIT with the file and the tensor or key at fault. */
+mha_status mha_model_open(mha_model **out, const char *path, const mha_model_options *options,
+                          mha_err *err);
+void mha_model_close(mha_model *m);
+/* Borrowed, lives as long as the model. */
+const mha_model_info *mha_model_info_get(const mha_model *m);
+/* The resolved program with shapes and tensor names, one step a line. Borrowed. */
+const char *mha_model_program(const mha_model *m);
+
+/* Tensors of the files in name order. */
+typedef struct mha_tensor_info {
+    const char *name, *dtype;
+    uint32_t rank;
+    uint64_t shape[8];
+    uint64_t bytes;
+    bool used; /* false: on the ignore list */
+} mha_tensor_info;
+size_t mha_model_tensor_count(const mha_model *m);
+mha_tensor_info mha_model_tensor(const mha_model *m, size_t i);
+/* SHA-256 of the i-th whole file; reads it all. MHA_ERR_ARG past the last. */
+size_t mha_model_file_count(const mha_model *m);
+const char *mha_model_file_name(const mha_model *m, size_t i);
+mha_status mha_model_file_hash(const mha_model *m, size_t i, char hex[65], mha_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

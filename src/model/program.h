@@ -1,0 +1,176 @@
+/* program.h: a bound model: block programs over registers, with their dims and weights.
+ *
+ * This is what a family description (model/family) and a checkpoint become together, and all that
+ * the engine ever sees: no family names, no config keys. Weights are views into the mapped
+ * checkpoint, widened as they are used; vectors (biases, norm gains) are small and are widened
+ * here.
+ *
+ * Registers: X the residual stream [N, D], B and C branches, E the encoder's memory. */
+#ifndef MHA_MODEL_PROGRAM_H
+#define MHA_MODEL_PROGRAM_H
+
+#include "base/act.h"
+#include "base/dtype.h"
+#include "base/mem.h"
+#include "io/checkpoint.h"
+#include "mha/model.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A matrix y[out] = W[out, in]·x as it is stored. Logical row r is stored row
+ * (r / group)·group_stride + r % group, counted from `data`; group == out when rows are contiguous
+ * (fused per-head layouts have other values). A stored row has `stride` elements.
+ * in_out: stored transposed, [in, out] with `stride` elements a stored row (plain types only);
+ * then `data` points at the first wanted column, and group refers to columns. */
+typedef struct mha_weight {
+    const unsigned char *data; /* NULL: absent */
+    const char *name;          /* tensor name, for messages */
+    mha_dtype type;
+    uint32_t out, in;
+    uint64_t stride;
+    uint32_t group;
+    uint64_t group_stride;
+    bool in_out;
+} mha_weight;
+
+typedef enum mha_register { MHA_X = 0, MHA_B, MHA_C, MHA_E, MHA_REGISTER_COUNT } mha_register;
+
+typedef enum mha_op {
+    MHA_OP_EMBED,  /* dst (+)= table rows */
+    MHA_OP_LINEAR, /* dst ← W·src + b */
+    MHA_OP_NORM,   /* dst ← norm(src) */
+    MHA_OP_ATTN,   /* dst ← W_O·attention(src) + b_O */
+    MHA_OP_MLP,    /* dst ← down·act(up·src) or down·(act(gate·src) ⊙ up·src) */
+    MHA_OP_ACT,    /* dst ← f(src) */
+    MHA_OP_SCALE,  /* dst ← factor·src */
+    MHA_OP_ADD,    /* dst ← dst + src */
+    MHA_OP_POOL,   /* dst [B, D] ← one row of src a document */
+    MHA_OP_LOGITS, /* read-out ← W·src + b, in row chunks */
+    MHA_OP_COUNT
+} mha_op;
+
+typedef enum mha_embed_kind {
+    MHA_EMBED_TOKEN,
+    MHA_EMBED_POSITION, /* row = position + offset */
+    MHA_EMBED_TYPE      /* token type ids, 0 when not given */
+} mha_embed_kind;
+
+typedef struct mha_embed_args {
+    mha_embed_kind kind;
+    mha_weight table; /* [rows, D] */
+    uint32_t offset;
+    float scale;
+} mha_embed_args;
+
+typedef struct mha_linear_args {
+    mha_weight w;
+    const float *b; /* [out] or NULL */
+} mha_linear_args;
+
+typedef enum mha_norm_kind { MHA_NORM_LAYER, MHA_NORM_RMS } mha_norm_kind;
+
+typedef struct mha_norm_args {
+    mha_norm_kind kind;
+    const float *w, *b; /* [n] or NULL; "1 + w" gains are folded here */
+    uint32_t n;
+    float eps;
+} mha_norm_args;
+
+typedef enum mha_keys { MHA_KEYS_SELF, MHA_KEYS_MEMORY } mha_keys;
+typedef enum mha_mask {
+    MHA_MASK_FULL,
+    MHA_MASK_CAUSAL,        /* j <= i */
+    MHA_MASK_CAUSAL_WINDOW, /* i − window < j <= i */
+    MHA_MASK_WINDOW         /* |i − j| <= window / 2 */
+} mha_mask;
+typedef enum mha_rope_kind { MHA_ROPE_NONE, MHA_ROPE_HALF, MHA_ROPE_PAIR } mha_rope_kind;
+typedef enum mha_bias_kind { MHA_BIAS_NONE, MHA_BIAS_BUCKETS, MHA_BIAS_ALIBI } mha_bias_kind;
+
+/* Multi-head attention: H query heads in G groups of H/G share one key/value head each; G = H is
+ * plain multi-head attention, G = 1 multi-query. Head h reads group h·G/H. Order inside:
+ * project → per-head norm → rotary → scores·scale → softcap → + bias → mask → sink → softmax → ·V →
+ * gate → W_O. */
+typedef struct mha_attn_args {
+    mha_weight q, k, v, o; /* [H·K, D] [G·K, D] [G·K, D] [D, H·K] */
+    const float *qb, *kb, *vb, *ob;
+    uint32_t heads, kv_heads, width;
+    float scale;
+    mha_keys keys;
+    mha_mask mask;
+    uint32_t window;
+    mha_norm_args q_norm, k_norm; /* over K; n = 0: none */
+    mha_rope_kind rope;
+    uint32_t rope_width;    /* leading dims of a head that rotate, <= K */
+    const float *rope_freq; /* [rope_width/2] radians a position, scaling applied */
+    float rope_mscale;      /* cos and sin are multiplied by this; 1 usually */
+    float softcap;          /* 0: none */
+    mha_bias_kind bias;
+    const float *bias_table; /* buckets: [buckets, H] row-major; ALiBi: slopes [H] */
+    uint32_t bias_buckets, bias_max_distance;
+    bool bias_bidirectional;
+    const float *sinks;       /* [H] extra logit of each head, or NULL */
+    const uint16_t *head_ids; /* [H] original head numbers (pruned models), or NULL: 0…H−1 */
+} mha_attn_args;
+
+typedef struct mha_mlp_args {
+    mha_weight up, gate, down; /* [F, D] [F, D] or absent [D, F] */
+    const float *up_b, *gate_b, *down_b;
+    uint32_t width; /* F */
+    mha_act act;
+} mha_mlp_args;
+
+typedef enum mha_pool_kind { MHA_POOL_FIRST, MHA_POOL_LAST, MHA_POOL_MEAN } mha_pool_kind;
+
+typedef struct mha_logits_args {
+    mha_weight w; /* [V, D] or [classes, D] */
+    const float *b;
+    float softcap; /* 0: none */
+} mha_logits_args;
+
+typedef struct mha_step {
+    mha_op op;
+    mha_register dst, src;
+    union {
+        mha_embed_args embed;
+        mha_linear_args linear;
+        mha_norm_args norm;
+        mha_attn_args attn;
+        mha_mlp_args mlp;
+        mha_act act;
+        float scale;
+        mha_pool_kind pool;
+        mha_logits_args logits;
+    };
+} mha_step;
+
+typedef struct mha_steps {
+    mha_step *step;
+    size_t count;
+} mha_steps;
+
+/* One stack: prologue once, then block[l] for l = 0…layers−1, then epilogue once. The width of X
+ * after the prologue is D. A block holds at most one self- and one cross-attention step. */
+typedef struct mha_stack {
+    mha_stack_id id;
+    uint32_t layers;
+    mha_steps prologue, epilogue;
+    mha_steps *block; /* [layers] */
+} mha_stack;
+
+/* The bound model. Opaque to users as mha_model. */
+struct mha_model {
+    mha_model_info info;        /* the public facts, filled when opened */
+    mha_checkpoint *checkpoint; /* owned */
+    mha_arena memory;           /* owns vectors, steps, strings */
+    mha_stack stack[2];         /* in the order they run: an encoder's memory feeds a decoder */
+    size_t stack_count;
+    mha_steps head;         /* read-out after the last stack's epilogue; count 0: no head */
+    uint32_t width;         /* D */
+    uint32_t vocab;         /* rows of the token table */
+    uint32_t max_positions; /* rows of the position table that can be used, 0: no limit */
+    uint32_t types;         /* token type rows, 0: none */
+    char *description;      /* the resolved program as text, for info --program */
+};
+
+#endif
