@@ -11,6 +11,7 @@
 typedef struct mha_outfile {
     FILE *stream; /* write here; errors are sticky and reported by commit */
     char *path, *temporary;
+    bool force;
 } mha_outfile;
 
 /* MHA_ERR_IO when the file exists and `force` is false ("FILE exists; --force overwrites"). */
