@@ -1,0 +1,84 @@
+/* mha/run.h: running a model on documents, with probes watching.
+ *
+ * Documents are packed, never padded: a batch is one matrix of all their tokens, and attention
+ * never crosses a document. Results do not depend on the number of threads. */
+#ifndef MHA_RUN_H
+#define MHA_RUN_H
+
+#include "mha/probe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mha_engine mha_engine;
+
+typedef struct mha_engine_options {
+    size_t threads;  /* 0: one for each processor */
+    const char *isa; /* NULL: the best one, or the environment's MHA_ISA */
+    uint64_t memory; /* bytes that a run may plan for beyond the mapped weights; 0: no limit */
+} mha_engine_options;
+
+/* One document: token ids exactly as they are fed. */
+typedef struct mha_document {
+    const int32_t *ids; /* [n], n >= 1 */
+    size_t n;
+    const uint8_t *types;      /* [n] token types, NULL: 0 */
+    const uint8_t *special;    /* [n] 1 for special tokens, NULL: unknown */
+    const int32_t *target_ids; /* [target_n] what a decoder with memory is fed, NULL: none */
+    size_t target_n;
+    const uint8_t *target_special;
+    const float *gates; /* [A, H] by attention step (order of mha_model_info.attn) and head: each
+                           head's z is multiplied by its gate. NULL: all 1. H is the largest count
+                           of heads of any step. */
+} mha_document;
+
+/* Makes an engine for one model: thread pool, kernels, scratch that is reused from run to run.
+ * The model must outlive it. options may be NULL. */
+mha_status mha_engine_new(mha_engine **out, const mha_model *model,
+                          const mha_engine_options *options, mha_err *err);
+void mha_engine_free(mha_engine *e);
+size_t mha_engine_threads(const mha_engine *e);
+const char *mha_engine_isa(const mha_engine *e);
+
+/* What a run would take, without running. */
+typedef struct mha_plan_info {
+    uint64_t bytes;         /* activations and scratch, beyond the mapped weights */
+    uint64_t multiply_adds; /* of all matrix products */
+    size_t batches;
+    uint32_t layers[MHA_STACK_COUNT]; /* blocks that would run in each stack */
+} mha_plan_info;
+mha_status mha_engine_plan(mha_engine *e, const mha_document *docs, size_t count,
+                           const mha_probe *const *probes, size_t probe_count, mha_plan_info *out,
+                           mha_err *err);
+
+/* Progress of a long run: done of total units of work; non-zero return cancels. */
+typedef int (*mha_progress)(void *context, double done, double total);
+
+/* Runs the documents in order, in batches that depend on the documents only. Stops after the last
+ * layer that any probe wants; the read-out runs only for MHA_SITE_LOGITS.
+ * MHA_ERR_LIMIT: a document is empty or longer than the model's position table, or an id is outside
+ * the vocabulary (checked before anything runs); MHA_ERR_NOMEM: over the memory limit;
+ * MHA_ERR_NUMERIC: NaN or infinity in the activations, with layer and site; MHA_ERR_CANCELLED. */
+mha_status mha_engine_run(mha_engine *e, const mha_document *docs, size_t count,
+                          const mha_probe *const *probes, size_t probe_count, mha_progress progress,
+                          void *progress_context, mha_err *err);
+
+/* Checks one document against the model without running it: the errors of mha_engine_run. */
+mha_status mha_engine_check(const mha_engine *e, const mha_document *doc, mha_err *err);
+
+/* Step-by-step generation with a key/value cache. The document's ids (and its target_ids for a
+ * decoder with memory) are the prompt. logits: [vocab], of the next token after what was fed. */
+typedef struct mha_decoder mha_decoder;
+mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document *prompt,
+                           size_t capacity, mha_err *err);
+void mha_decoder_free(mha_decoder *d);
+/* Borrowed until the next step. */
+const float *mha_decoder_logits(const mha_decoder *d);
+/* Feeds one more token. MHA_ERR_LIMIT past the capacity or the position table. */
+mha_status mha_decoder_step(mha_decoder *d, int32_t id, mha_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
