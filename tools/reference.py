@@ -1,0 +1,260 @@
+"""The float64 reference run behind the fixtures: a Transformers model with every array of the run kept.
+
+Transformers keeps parts of its mathematics in float32 whatever the dtype of the model (root-mean-square
+norms, the softmax of Llama-like models, rotary tables). `double_precision` undoes that, so that what is
+written is the mathematics of the model and not one rounding of it. Attention is taken at the seam that
+all families share, the attention function; the same model is then run a second time with the library's
+own eager attention, and the two must agree to 1e-12, or nothing is written.
+"""
+
+import contextlib
+import math
+import re
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+TIGHT = 1e-12
+ENCODERS = ("bert", "roberta", "distilbert")
+
+
+class Recorder:
+    """Collects q, k, v, scores, pattern and z of every call of the attention function."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, module, query, key, value, mask, scaling=None, position_bias=None, **kw):
+        if scaling is None:
+            scaling = query.shape[-1] ** -0.5
+        group = query.shape[1] // key.shape[1]
+        wide_k = key.repeat_interleave(group, dim=1)
+        wide_v = value.repeat_interleave(group, dim=1)
+        scores = query @ wide_k.transpose(-1, -2) * scaling
+        if kw.get("softcap") is not None:
+            scores = torch.tanh(scores / kw["softcap"]) * kw["softcap"]
+        if position_bias is not None:
+            scores = scores + position_bias
+        if mask is not None:
+            hidden = mask < torch.finfo(mask.dtype).min / 2
+            assert bool((mask[~hidden] == 0).all()), "a mask that is neither open nor closed"
+            scores = scores.masked_fill(hidden, -math.inf)
+        pattern = torch.softmax(scores, dim=-1)
+        z = pattern @ wide_v
+        self.calls.append((module, query, key, value, scores, pattern, z))
+        return z.transpose(1, 2).contiguous(), pattern
+
+
+RECORDER = Recorder()
+AttentionInterface.register("recorded", lambda *a, **k: RECORDER(*a, **k))
+AttentionMaskInterface.register("recorded", eager_mask)
+
+
+def inverse_frequencies(params, width):
+    """theta^(-2i/K) in float64, with the llama3 stretching where the model has it."""
+    freq = params["rope_theta"] ** (-np.arange(0, width, 2, dtype=np.float64) / width)
+    kind = params.get("rope_type", "default")
+    if kind == "llama3":
+        factor, length = params["factor"], params["original_max_position_embeddings"]
+        low, high = params["low_freq_factor"], params["high_freq_factor"]
+        wave = 2 * np.pi / freq
+        blend = (length / wave - low) / (high - low)
+        mixed = (1 - blend) * freq / factor + blend * freq
+        freq = np.where(wave > length / low, freq / factor, np.where(wave < length / high, freq, mixed))
+    elif kind == "linear":
+        freq = freq / params["factor"]
+    elif kind != "default":
+        raise ValueError(f"no float64 form of rope type {kind}")
+    return torch.from_numpy(freq)
+
+
+def exact_rotary(module):
+    """Replaces the float32 tables of a rotary module by float64 ones, after a check against them."""
+    config = module.config
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    params = config.rope_parameters
+    tables = {}
+    if "rope_theta" in params:
+        tables[None] = inverse_frequencies(params, width)
+        buffers = {None: module.inv_freq}
+    else:
+        kinds = sorted(set(config.layer_types))
+        tables = {kind: inverse_frequencies(params[kind], width) for kind in kinds}
+        buffers = {kind: getattr(module, f"{kind}_inv_freq") for kind in kinds}
+    for kind, table in tables.items():
+        assert torch.allclose(table, buffers[kind].double(), rtol=1e-5, atol=0), "rotary table"
+
+    def forward(x, position_ids, layer_type=None):
+        angle = position_ids[..., None].double() * tables[layer_type]
+        angle = torch.cat([angle, angle], dim=-1)
+        return angle.cos(), angle.sin()
+
+    module.forward = forward
+
+
+@contextlib.contextmanager
+def double_precision():
+    """While active, a float64 tensor stays float64 where the library would take it to float32."""
+    to, as_float, softmax = torch.Tensor.to, torch.Tensor.float, nn.functional.softmax
+
+    def keep(self, *args, **kw):
+        if self.dtype == torch.float64:
+            args = tuple(torch.float64 if a is torch.float32 else a for a in args)
+            if kw.get("dtype") is torch.float32:
+                kw["dtype"] = torch.float64
+        return to(self, *args, **kw)
+
+    def double_softmax(x, dim=None, dtype=None, **kw):
+        return softmax(x, dim=dim, **kw)
+
+    torch.Tensor.to = keep
+    torch.Tensor.float = lambda self, *a, **k: (
+        self if self.dtype == torch.float64 else as_float(self, *a, **k)
+    )
+    nn.functional.softmax = double_softmax
+    try:
+        yield
+    finally:
+        torch.Tensor.to, torch.Tensor.float, nn.functional.softmax = to, as_float, softmax
+
+
+BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block)\.(\d+)$")
+
+
+def find_blocks(model, stack):
+    """{module name: layer} of the outermost numbered modules (inside encoder/decoder for T5)."""
+    blocks = {}
+    for name, _ in model.named_modules():
+        found = BLOCK.search(name)
+        if not found or (stack and f"{stack}." not in name):
+            continue
+        if not any(name.startswith(outer + ".") for outer in blocks):
+            blocks[name] = int(found.group(1))
+    return blocks
+
+
+OUTPUT = {
+    "BertSelfAttention": lambda name: name.removesuffix("self") + "output.dense",
+    "RobertaSelfAttention": lambda name: name.removesuffix("self") + "output.dense",
+    "DistilBertSelfAttention": lambda name: name + ".out_lin",
+    "GPT2Attention": lambda name: name + ".c_proj",
+    "T5Attention": lambda name: name + ".o",
+}
+
+
+def output_projection(model, module, name):
+    """The weight [D, H*K] and the module that multiplies by it."""
+    find = OUTPUT.get(type(module).__name__, lambda n: n + ".o_proj")
+    proj = model.get_submodule(find(name))
+    weight = proj.weight if isinstance(proj, nn.Linear) else proj.weight.t()
+    return weight, proj
+
+
+def close(a, b, what):
+    error = (a - b).abs().max().item() if a.numel() else 0.0
+    assert error <= TIGHT * max(1.0, b.abs().max().item()), f"{what}: differs by {error:.3g}"
+
+
+def head_outputs(weight, z):
+    """[H, T, D]: z times its head's columns of the output projection."""
+    heads, width = z.shape[0], z.shape[2]
+    split = weight.reshape(weight.shape[0], heads, width)
+    return torch.einsum("htk,dhk->htd", z, split)
+
+
+def run(model, inputs):
+    """One document through the model; the arrays of the contract by name, in float64."""
+    model = model.double().eval()
+    model.config.use_cache = False
+    for module in model.modules():
+        if type(module).__name__.endswith("RotaryEmbedding"):
+            exact_rotary(module)
+        if hasattr(module, "embed_scale") and isinstance(module.embed_scale, torch.Tensor):
+            module.embed_scale = torch.tensor(model.config.hidden_size**0.5, dtype=torch.float64)
+    both = model.config.is_encoder_decoder
+    alone = "enc" if model.config.model_type in ENCODERS else "dec"
+    stacks = {"enc": "encoder", "dec": "decoder"} if both else {alone: ""}
+
+    arrays, hooks, streams = {}, [], {}
+    for short, part in stacks.items():
+        for name, layer in find_blocks(model, part).items():
+            block = model.get_submodule(name)
+            if layer == 0:
+                hooks.append(block.register_forward_pre_hook(
+                    lambda m, a, k, s=short: streams.__setitem__(
+                        f"{s}.embed", a[0] if a else k["hidden_states"]),
+                    with_kwargs=True))
+            hooks.append(block.register_forward_hook(
+                lambda m, a, out, s=short, l=layer: streams.__setitem__(
+                    f"{s}.{l}.resid", out[0] if isinstance(out, tuple) else out)))
+        base = getattr(model.base_model, part) if part else model.base_model
+        hooks.append(base.register_forward_hook(
+            lambda m, a, out, s=short: streams.__setitem__(f"{s}.hidden", out.last_hidden_state)))
+    projected = {}
+    for name, module in model.named_modules():
+        hooks.append(module.register_forward_hook(
+            lambda m, a, out: projected.__setitem__(id(m), out)))
+
+    with torch.no_grad(), double_precision():
+        RECORDER.calls = []
+        model.set_attn_implementation("recorded")
+        out = model(**inputs)
+        calls, seen = RECORDER.calls, dict(projected)
+        for hook in hooks:
+            hook.remove()
+        model.set_attn_implementation("eager")
+        again = model(**inputs, output_attentions=True, output_hidden_states=True)
+
+    names = {id(m): n for n, m in model.named_modules()}
+    theirs = {
+        "enc.self": again.get("encoder_attentions" if both else "attentions"),
+        "dec.self": again.get("decoder_attentions" if both else "attentions"),
+        "dec.cross": again.get("cross_attentions"),
+    }
+    for module, q, k, v, scores, pattern, z in calls:
+        name = names[id(module)]
+        layer = int(re.search(r"\.(?:layer|layers|h|block)\.(\d+)\.", "." + name).group(1))
+        stack = next(s for s, part in stacks.items() if part in name)
+        kind = "cross" if "EncDec" in name else "self"
+        weight, proj = output_projection(model, module, name)
+        outputs = head_outputs(weight, z[0])
+        whole = outputs.sum(0) + (proj.bias if proj.bias is not None else 0)
+        close(whole, seen[id(proj)].reshape(whole.shape), f"{name} head outputs")
+        close(pattern, theirs[f"{stack}.{kind}"][layer], f"{name} pattern")
+        close(torch.softmax(scores, -1), pattern, f"{name} softmax")
+        for site, value in (("q", q), ("k", k), ("v", v), ("scores", scores),
+                            ("pattern", pattern), ("z", z)):
+            arrays[f"{stack}.{kind}.{layer}.{site}"] = value[0]
+        arrays[f"{stack}.{kind}.{layer}.head_out"] = outputs
+
+    for short in stacks:
+        states = again.get({"enc": "encoder_hidden_states", "dec": "decoder_hidden_states"}[short]
+                           if both else "hidden_states")
+        close(streams[f"{short}.embed"], states[0], f"{short}.embed")
+        for layer in range(len(states) - 2):
+            close(streams[f"{short}.{layer}.resid"], states[layer + 1], f"{short}.{layer}.resid")
+        close(streams[f"{short}.hidden"], states[-1], f"{short}.hidden")
+    arrays.update({name: value[0] for name, value in streams.items()})
+    if "logits" in out:
+        close(out.logits, again.logits, "logits")
+        arrays["logits"] = out.logits[0]
+    arrays = {name: value.detach().numpy() for name, value in arrays.items()}
+    for name, value in arrays.items():
+        assert value.dtype == np.float64, name
+    assert "dec.embed" in arrays or "enc.embed" in arrays
+    return arrays
+
+
+def entropies(arrays):
+    """Mean entropy over ln(visible keys), of every attention: neither 0 nor 1 in a useful fixture."""
+    found = {}
+    for name, p in arrays.items():
+        if name.endswith(".pattern"):
+            seen = np.isfinite(arrays[name.replace("pattern", "scores")]).sum(-1)
+            rows = -(p * np.log(np.where(p > 0, p, 1))).sum(-1)
+            use = seen > 1
+            found[name.removesuffix(".pattern")] = float(np.mean(rows[use] / np.log(seen[use])))
+    return found
