@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Trains the bundled sample models and writes them to samples/models/ (and only there).
+
+    python3 -m venv venv && venv/bin/pip install torch==2.13.0 transformers==5.24.0 \
+        tokenizers==0.23.3 safetensors==0.8.0 numpy
+    OMP_NUM_THREADS=1 venv/bin/python tools/make_samples.py shakespeare
+
+The program never needs this script: the models it makes are committed. It is here so that anyone can
+see what the samples are and make them again. Everything is seeded and runs on one thread; another
+version of torch or another processor gives a model of the same kind, not the same bytes.
+
+shakespeare: a three-layer GPT-2 (width 128, four heads, 256 learned positions, a byte-level BPE of
+512 tokens) trained on samples/inputs/shakespeare.txt.gz. Half of every batch is not text but a
+short run of random tokens, repeated to the end of the row, where only the repeats are predicted. A
+repeat of random tokens can be predicted in one way only, by looking up what followed the token
+last time, so the model grows the circuit that does it: a head that attends to the previous token
+and, in a later layer, heads that attend to the token after the last occurrence. The weights are
+stored as F16 after the training; the numbers printed at the end are those of the stored model.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+ROOT = Path(__file__).resolve().parent.parent
+SEED = 20240229
+CONTEXT = 256
+END = "<|endoftext|>"
+
+
+def bpe_tokenizer(text, size):
+    """A byte-level BPE with GPT-2's pieces and no token added around a text."""
+    tok = Tokenizer(models.BPE())
+    tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tok.decoder = decoders.ByteLevel()
+    tok.post_processor = processors.ByteLevel(trim_offsets=False)
+    tok.train_from_iterator(
+        text.split("\n\n"),
+        trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=[END],
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        ),
+    )
+    return tok
+
+
+def write_tokenizer(tok, out):
+    tok.save(str(out / "tokenizer.json"))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": END,
+        "eos_token": END,
+        "unk_token": END,
+        "model_max_length": CONTEXT,
+        "clean_up_tokenization_spaces": False,
+    }
+    (out / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n")
+
+
+def text_rows(ids, rows, rng):
+    """[rows, CONTEXT] windows of the text; every next token counts."""
+    starts = rng.integers(0, len(ids) - CONTEXT - 1, rows)
+    x = np.stack([ids[s : s + CONTEXT] for s in starts])
+    return x, np.ones_like(x, dtype=np.float32)
+
+
+def repeat_rows(vocab, rows, rng):
+    """[rows, CONTEXT] a run of 8..64 random tokens again and again; only the repeats count."""
+    x = np.empty((rows, CONTEXT), dtype=np.int64)
+    w = np.ones((rows, CONTEXT), dtype=np.float32)
+    for r in range(rows):
+        run = rng.integers(1, vocab, rng.integers(8, 65))
+        x[r] = np.resize(run, CONTEXT)
+        # The first token of a repeat cannot be foreseen: nothing says that the run is over.
+        w[r, : len(run) + 1] = 0.0
+    return x, w
+
+
+def learning_rate(step, steps, peak):
+    warm = 100
+    if step < warm:
+        return peak * (step + 1) / warm
+    return peak * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm))))
+
+
+def train(model, ids, held_out, args):
+    vocab = model.config.vocab_size
+    rng = np.random.default_rng(SEED)
+    decay = [p for p in model.parameters() if p.dim() == 2]
+    plain = [p for p in model.parameters() if p.dim() != 2]
+    opt = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": 0.05}, {"params": plain, "weight_decay": 0.0}],
+        betas=(0.9, 0.98),
+    )
+    began = time.time()
+    for step in range(args.steps):
+        xt, wt = text_rows(ids, args.text_rows, rng)
+        xr, wr = repeat_rows(vocab, args.repeat_rows, rng)
+        x = torch.from_numpy(np.concatenate([xt, xr]).astype(np.int64))
+        w = torch.from_numpy(np.concatenate([wt, wr]))
+        logits = model(x).logits
+        loss = torch.nn.functional.cross_entropy(
+            logits[:, :-1].reshape(-1, vocab), x[:, 1:].reshape(-1), reduction="none"
+        ).view(len(x), -1)
+        part = loss * w[:, 1:]
+        total = part.sum() / w[:, 1:].sum()
+        for group in opt.param_groups:
+            group["lr"] = learning_rate(step, args.steps, args.rate)
+        opt.zero_grad(set_to_none=True)
+        total.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        if step % 50 == 49 or step == args.steps - 1:
+            n = args.text_rows
+            text = loss[:n].mean().item()
+            rep = (part[n:].sum() / w[n:, 1:].sum()).item()
+            print(
+                f"step {step + 1:5d}  text {text:.3f}  repeats {rep:.3f}  "
+                f"{time.time() - began:.0f} s",
+                flush=True,
+            )
+    model.eval()
+    with torch.no_grad():
+        x = torch.from_numpy(np.stack([held_out[i : i + CONTEXT] for i in range(0, 8192, CONTEXT)]))
+        print(f"held-out loss {model(x, labels=x).loss.item():.3f} nats a token")
+
+
+def describe(path, prompt):
+    """Opens what was written as a user would and prints the numbers that the sample is for."""
+    model = AutoModelForCausalLM.from_pretrained(
+        path, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    tok = AutoTokenizer.from_pretrained(path)
+    rng = np.random.default_rng(SEED + 1)
+    period, docs = 24, 16
+    run = rng.integers(1, model.config.vocab_size, (docs, period))
+    x = torch.from_numpy(np.concatenate([run, run], axis=1))
+    with torch.no_grad():
+        maps = model(x, output_attentions=True).attentions
+    rows = torch.arange(period, 2 * period - 1)
+    print("head   previous  induction   (mean weight on repeated random tokens)")
+    best = [0.0, 0.0]
+    for layer, p in enumerate(maps):
+        i = torch.arange(1, 2 * period)
+        prev = p[:, :, i, i - 1].mean(dim=(0, 2))
+        induction = p[:, :, rows, rows - period + 1].mean(dim=(0, 2))
+        for h in range(p.shape[1]):
+            print(f"{layer}.{h}    {prev[h]:8.3f}  {induction[h]:9.3f}")
+            if layer == 0:
+                best[0] = max(best[0], prev[h].item())
+            else:
+                best[1] = max(best[1], induction[h].item())
+    ids = tok(prompt, return_tensors="pt").input_ids
+    out = model.generate(ids, max_new_tokens=120, do_sample=False, pad_token_id=0)
+    print(tok.decode(out[0]))
+    print(f"best previous-token head of layer 0: {best[0]:.3f}")
+    print(f"best induction head of later layers: {best[1]:.3f}")
+    if best[0] <= 0.5 or best[1] <= 0.5:
+        raise SystemExit("the heads that this sample is for did not form")
+
+
+def shakespeare(args):
+    with gzip.open(ROOT / "samples/inputs/shakespeare.txt.gz", "rt", encoding="utf-8") as f:
+        text = f.read()
+    out = args.out / "shakespeare"
+    out.mkdir(parents=True, exist_ok=True)
+    tok = bpe_tokenizer(text, 512)
+    ids = np.array(tok.encode(text).ids, dtype=np.int64)
+    cut = len(ids) - len(ids) // 20
+    print(f"{len(text)} characters, {len(ids)} tokens, vocabulary {tok.get_vocab_size()}")
+
+    torch.manual_seed(SEED)
+    end = tok.token_to_id(END)
+    config = GPT2Config(
+        vocab_size=tok.get_vocab_size(),
+        n_positions=CONTEXT,
+        n_embd=128,
+        n_layer=3,
+        n_head=4,
+        initializer_range=0.06,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=end,
+        eos_token_id=end,
+    )
+    model = GPT2LMHeadModel(config).train()
+    train(model, ids[:cut], ids[cut:], args)
+
+    # A head that is tied to the embedding is left out, as Transformers itself does.
+    state = {
+        k: v.detach().to(torch.float16).contiguous()
+        for k, v in model.state_dict().items()
+        if k != "lm_head.weight"
+    }
+    save_file(state, out / "model.safetensors", metadata={"format": "pt"})
+    config.architectures = ["GPT2LMHeadModel"]
+    config.dtype = "float16"
+    written = config.to_dict()
+    written.pop("_name_or_path", None)
+    (out / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
+    write_tokenizer(tok, out)
+    describe(out, "KING RICHARD:\nWhat")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="train the bundled sample models")
+    parser.add_argument("model", choices=["shakespeare"])
+    parser.add_argument("--out", type=Path, default=ROOT / "samples/models")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--text-rows", type=int, default=8)
+    parser.add_argument("--repeat-rows", type=int, default=8)
+    parser.add_argument("--check", action="store_true", help="only print the numbers of the model")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    if args.check:
+        describe(args.out / args.model, "KING RICHARD:\nWhat")
+    else:
+        shakespeare(args)
+
+
+if __name__ == "__main__":
+    main()
