@@ -20,6 +20,9 @@ typedef struct mha_exp_sums {
     double l, u, w;
 } mha_exp_sums;
 
+/* The widest head whose pairs can be rotated and reordered in place. */
+enum { MHA_ROPE_MAX = 8192 };
+
 typedef struct mha_kernels {
     const char *isa; /* "ref", "avx2", "avx512" */
 
@@ -50,7 +53,8 @@ typedef struct mha_kernels {
     /* Rotary embedding of one head's row: pairs (x[i], x[i+r]) of `x`, r = n/2:
      * y[i] = x[i]·cos[i] − x[i+r]·sin[i],  y[i+r] = x[i+r]·cos[i] + x[i]·sin[i]. In place. */
     void (*rope_half)(float *x, const float *cos, const float *sin, size_t n);
-    /* Pairs (x[2i], x[2i+1]); the result is written in half-split order: y[i], y[i+r]. In place. */
+    /* Pairs (x[2i], x[2i+1]); the result is written in half-split order: y[i], y[i+r]. In place;
+     * n <= MHA_ROPE_MAX. */
     void (*rope_pair)(float *x, const float *cos, const float *sin, size_t n);
 } mha_kernels;
 
