@@ -2,6 +2,7 @@
 #
 #   CC=gcc|clang        the compiler; every compiler but gcc gets its own build directories
 #   DEV=1               warnings are errors
+#   V=1                 shows whole commands
 #   FLAVOUR=release     also: asan (with UBSan), ubsan, fuzz; each in build/FLAVOUR
 #   PREFIX=, DESTDIR=   where install puts things
 #   SUITES="unit cli"   what check runs; all suites by default
@@ -48,7 +49,9 @@ CPPFLAGS += -D_GNU_SOURCE -Iinclude -Isrc $(patsubst -I%,-isystem %,$(pkg_cflags
 CFLAGS ?= -g
 all_cflags := -std=c11 $(optimise) -ffp-contract=off -pthread $(warnings) $(CFLAGS)
 LDLIBS += $(pkg_libs) -lm -pthread
-link = $(CC) $(optimise) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
+quiet := $(if $(V),,@)
+say = $(if $(V),:,echo "  $(1)  $@")
+link = $(quiet)$(call say,LINK); $(CC) $(optimise) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS)
 
 # --- files -----------------------------------------------------------------------------------
 
@@ -187,8 +190,7 @@ $(B)/objects: force
 
 $(lib): $(lib_objects) $(B)/objects
 	@mkdir -p $(@D)
-	rm -f $@
-	$(AR) rcs $@ $(filter %.o,$^)
+	$(quiet)$(call say,AR  ); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 
 $(B)/mha-inspect: $(cli_objects) $(lib) $(B)/objects
 	$(link)
@@ -202,14 +204,14 @@ $(B)/obj/tests/%.o: test_flags := -Itests -Wno-unused-parameter
 
 $(B)/obj/%.o: %.c $(MAKEFILE_LIST)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(all_cflags) $(isa_flags) $(test_flags) -MMD -MP -c -o $@ $<
+	$(quiet)$(call say,CC  ); $(CC) $(CPPFLAGS) $(all_cflags) $(isa_flags) $(test_flags) -MMD -MP -c -o $@ $<
 
 $(B)/gen/families.c: $(families) tools/embed $(wildcard src/model/family)
 	@mkdir -p $(@D)
-	tools/embed model/families.h mha_families mha_family_count $(families) > $@
+	$(quiet)$(call say,GEN ); tools/embed model/families.h mha_families mha_family_count $(families) > $@
 
 $(B)/gen/%.o: $(B)/gen/%.c $(MAKEFILE_LIST)
-	$(CC) $(CPPFLAGS) $(all_cflags) -MMD -MP -c -o $@ $<
+	$(quiet)$(call say,CC  ); $(CC) $(CPPFLAGS) $(all_cflags) -MMD -MP -c -o $@ $<
 
 $(test_programs): LDLIBS += -lcmocka
 $(test_programs): $(B)/tests/%: $(B)/obj/tests/%.o $(support_objects) $(lib)

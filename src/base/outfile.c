@@ -138,6 +138,8 @@ static mha_status path_resolve(mha_outfile *f, mha_err *err)
 static mha_status target_open(mha_outfile *f, mha_err *err)
 {
     struct stat info;
+    if (f->path[0] == '\0')
+        return mha_fail(err, MHA_ERR_IO, "an empty file name");
     if (strcmp(f->path, "-") == 0) {
         f->stream = stdout;
         return MHA_OK;
