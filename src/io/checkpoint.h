@@ -1,29 +1,16 @@
 /* checkpoint.h: a saved model as named tensors and a config, whatever the format on disk.
  *
  * safetensors (one file or shards behind model.safetensors.index.json) with config.json, or GGUF.
- * Tensors are views into mapped files: nothing is copied or widened here. */
+ * Tensors are views into mapped files: nothing is copied or widened here. Wrapper prefixes of the
+ * names ("module.", "_orig_mod.") are cut off. */
 #ifndef MHA_IO_CHECKPOINT_H
 #define MHA_IO_CHECKPOINT_H
 
-#include "base/dtype.h"
 #include "base/filemap.h"
 #include "base/map.h"
-#include "base/mem.h"
 #include "io/gguf.h"
+#include "io/tensor.h"
 #include <jansson.h>
-
-#define MHA_TENSOR_RANK_MAX 8
-
-/* Shape in row-major order, slowest axis first (GGUF's axis order is turned round on reading). */
-typedef struct mha_tensor {
-    const char *name;
-    mha_dtype type;
-    uint32_t rank;
-    uint64_t shape[MHA_TENSOR_RANK_MAX];
-    const unsigned char *data; /* may be unaligned: element loads by memcpy unless checked */
-    uint64_t bytes;
-    uint32_t file; /* index into mha_checkpoint.files */
-} mha_tensor;
 
 typedef struct mha_checkpoint {
     char *path; /* as given: directory or file */

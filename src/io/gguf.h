@@ -6,7 +6,7 @@
 #ifndef MHA_IO_GGUF_H
 #define MHA_IO_GGUF_H
 
-#include "base/dtype.h"
+#include "io/tensor.h"
 #include "mha/err.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +36,37 @@ typedef struct mha_gguf_string {
     size_t n;
 } mha_gguf_string;
 
+/* Reads the header of data[0..size), which must outlive *out, and appends the tensors to `list`,
+ * `data` pointers into the given memory. `file` is used in messages. Refused are, naming the key or
+ * the tensor: duplicates, nested arrays, sizes that overflow or pass the end, tensors that do not
+ * follow each other, trailing bytes, and element types that dtype.h does not have. */
+mha_status mha_gguf_parse(mha_gguf **out, mha_tensor_list *list, const unsigned char *data,
+                          size_t size, const char *file, uint32_t file_index, uint64_t max_tensors,
+                          mha_err *err);
+void mha_gguf_free(mha_gguf *g);
+
+/* All metadata in the order of the file. For scalars `value` is the element, for strings the bytes
+ * (count is their number), for arrays the first element (count elements of kind `element`). */
+typedef struct mha_gguf_entry {
+    mha_gguf_string key;
+    mha_gguf_kind kind, element;
+    uint64_t count;
+    const unsigned char *value;
+    size_t bytes; /* from value to the end of the entry */
+} mha_gguf_entry;
+
+size_t mha_gguf_entry_count(const mha_gguf *g);
+const mha_gguf_entry *mha_gguf_entry_at(const mha_gguf *g, size_t i);
+/* NULL when absent. */
+const mha_gguf_entry *mha_gguf_find(const mha_gguf *g, const char *key);
+/* One scalar in the file's byte order: true and *out when `kind` is a number (bool: 0 or 1). A
+ * 64-bit unsigned value beyond int64 is false for the integer form. */
+bool mha_gguf_scalar_int(mha_gguf_kind kind, const unsigned char *value, int64_t *out);
+bool mha_gguf_scalar_real(mha_gguf_kind kind, const unsigned char *value, double *out);
+/* Bytes of one scalar; 0 for strings and arrays. */
+size_t mha_gguf_kind_size(mha_gguf_kind kind);
+const char *mha_gguf_kind_name(mha_gguf_kind kind);
+
 /* Getters: *found = false when the key is absent. A present key of another type is
  * MHA_ERR_FORMAT, naming the key, the expected and the found type; integer getters take any
  * integer type that fits. */
@@ -47,7 +78,8 @@ mha_status mha_gguf_get_bool(const mha_gguf *g, const char *key, bool *found, bo
                              mha_err *err);
 mha_status mha_gguf_get_string(const mha_gguf *g, const char *key, bool *found,
                                mha_gguf_string *out, mha_err *err);
-/* Arrays: *count elements of `kind`; element access below. */
+/* Arrays. A `count` other than the array's own is MHA_ERR_FORMAT: the caller has asked for the
+ * count or knows what the model needs. *count elements of `kind`; element access below. */
 mha_status mha_gguf_get_array(const mha_gguf *g, const char *key, bool *found, mha_gguf_kind *kind,
                               size_t *count, mha_err *err);
 /* All strings of a string array: out[count], filled by one pass. */
