@@ -295,11 +295,13 @@ static mha_status check_size(const reader *r, mha_tensor *t, mha_err *err)
 static mha_status read_info(reader *r, mha_tensor *t, uint64_t *offset, mha_err *err)
 {
     mha_gguf_string name;
+    char *copy = NULL;
     uint64_t at = 0;
     bool replaced = false;
     *t = (mha_tensor){.file = r->file_index};
     MHA_TRY(read_name(r, &name, TENSOR_NAME_MAX, "tensor name", err));
-    MHA_TRY(mha_arena_strndup((char **)&t->name, &r->list->names, name.s, name.n, err));
+    MHA_TRY(mha_arena_strndup(&copy, &r->list->names, name.s, name.n, err));
+    t->name = copy;
     MHA_TRY(mha_map_set(&r->names, name.s, name.n, 0, &replaced, err));
     if (replaced)
         return mha_fail(err, MHA_ERR_FORMAT, "%s: tensor \"%s\" is there twice", r->c.file,

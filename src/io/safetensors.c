@@ -204,8 +204,10 @@ static mha_status read_entries(const reader *r, mha_tensor_list *list, json_t *r
             return mha_fail(err, MHA_ERR_FORMAT, "%s: a tensor name of %zu bytes (1 to %d)",
                             r->file, length, MHA_TENSOR_NAME_MAX);
         mha_tensor *t = &first[n++];
+        char *copy = NULL;
         *t = (mha_tensor){0};
-        MHA_TRY(mha_arena_strdup((char **)&t->name, &list->names, key, err));
+        MHA_TRY(mha_arena_strdup(&copy, &list->names, key, err));
+        t->name = copy;
         MHA_TRY(read_tensor(r, t, value, err));
     }
     MHA_TRY(check_cover(r, first, n, err));
