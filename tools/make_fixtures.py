@@ -12,7 +12,8 @@ float64, so a difference to the expected arrays is arithmetic and nothing else. 
 config.json, the weights and expected.0.npz, expected.1.npz: two documents, arrays named as the
 program's own `maps` names them (`enc.self.0.pattern`, `dec.2.resid`, `logits`, ...) plus `ids`,
 and `types` and `target_ids` where the model takes them. A directory without expected arrays is the
-same model in another form; tests/data/models/same.tsv says whose arrays it must reproduce.
+same model in another form, as is a .gguf file; tests/data/models/same.tsv says whose arrays it must
+reproduce. The other forms are made anew in every run.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import torch
 import transformers as tf
 from safetensors.torch import load_file, save_file
 
+import gguf_files
 import reference
 
 OUT = Path(__file__).resolve().parent.parent / "tests/data/models"
@@ -44,6 +46,7 @@ LLAMA = dict(vocab_size=73, hidden_size=24, num_hidden_layers=2, num_attention_h
              rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2)
 LLAMA3_ROPE = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0,
                    high_freq_factor=4.0, original_max_position_embeddings=16)
+SMALL_BASE = {"rope_parameters": {"rope_type": "default", "rope_theta": 200.0}}
 GEMMA3 = dict(vocab_size=79, hidden_size=28, num_hidden_layers=3, num_attention_heads=4,
               num_key_value_heads=2, head_dim=10, intermediate_size=33, sliding_window=4,
               max_position_embeddings=64, query_pre_attn_scalar=7, bos_token_id=2, eos_token_id=1,
@@ -84,23 +87,29 @@ MODELS = {
                    torch.float32),
     "llama-rope3": ("LlamaForCausalLM",
                     tf.LlamaConfig(**LLAMA, tie_word_embeddings=True, rope_parameters=LLAMA3_ROPE),
-                    (5, 23), torch.float32),
+                    (5, 19), torch.float32),
     "mistral": ("MistralForCausalLM",
                 tf.MistralConfig(**{**LLAMA, "head_dim": 6, "num_attention_heads": 4},
-                                 sliding_window=5),
+                                 **SMALL_BASE, sliding_window=5),
                 (4, 13), torch.float32),
     "qwen2": ("Qwen2ForCausalLM",
               tf.Qwen2Config(**{**{k: v for k, v in LLAMA.items() if k != "head_dim"},
-                                "num_attention_heads": 4}),
+                                "num_attention_heads": 4}, **SMALL_BASE),
               (7, 13), torch.float32),
-    "qwen3": ("Qwen3ForCausalLM", tf.Qwen3Config(**LLAMA, tie_word_embeddings=True), (7, 13),
-              torch.float32),
+    "qwen3": ("Qwen3ForCausalLM", tf.Qwen3Config(**LLAMA, **SMALL_BASE, tie_word_embeddings=True),
+              (7, 13), torch.float32),
     "gemma3": ("Gemma3ForCausalLM", tf.Gemma3TextConfig(**GEMMA3), (5, 15), torch.float32),
     "t5-gated": ("T5ForConditionalGeneration",
-                 tf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+                 tf.T5Config(**{**T5, "num_layers": 1, "num_decoder_layers": 2},
+                             feed_forward_proj="gated-gelu", tie_word_embeddings=False),
                  ((9, 3), (14, 15)), torch.float32),
+    "t5-resaved": ("T5ForConditionalGeneration",
+                   tf.T5Config(**{**T5, "num_layers": 1, "num_decoder_layers": 1},
+                               feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+                   ((4, 3), (5, 6)), torch.float32),
     "llama-bf16": ("LlamaForCausalLM",
-                   tf.LlamaConfig(**LLAMA, tie_word_embeddings=False), (5, 11), torch.bfloat16),
+                   tf.LlamaConfig(**LLAMA, **SMALL_BASE, tie_word_embeddings=False), (5, 11),
+                   torch.bfloat16),
     "gpt2-f16": ("GPT2LMHeadModel", tf.GPT2Config(**GPT2), (5, 11), torch.float16),
 }
 
@@ -168,6 +177,25 @@ def write_config(path, config):
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+def check_loaded(model, out):
+    """The library must have used every tensor of the file, each as it stands there."""
+    have = model.state_dict()
+    for key, value in load_file(out / "model.safetensors").items():
+        assert torch.equal(have[key], value.double()), key
+
+
+def untie_t5(out, seed):
+    """The head of T5 1.1 and Flan-T5: of its own, which this library can read but no longer makes."""
+    weights = load_file(out / "model.safetensors")
+    gen = torch.Generator().manual_seed(seed + 1)
+    weights["lm_head.weight"] = torch.randn(weights["shared.weight"].shape, generator=gen) * 0.3
+    save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((out / "config.json").read_text())
+    config["tie_word_embeddings"] = False
+    del config["scale_decoder_outputs"]
+    write_config(out / "config.json", config)
+
+
 def make(name):
     cls, config, lengths, dtype = MODELS[name]
     out = OUT / name
@@ -178,10 +206,11 @@ def make(name):
     randomise(model, dtype, seed)
     model.to(dtype).save_pretrained(out)
     (out / "generation_config.json").unlink(missing_ok=True)
-    for file in out.iterdir():
-        file.chmod(0o644)
+    if name == "t5-gated":
+        untie_t5(out, seed)
 
     model = getattr(tf, cls).from_pretrained(out, dtype=torch.float64)
+    check_loaded(model, out)
     report = []
     for n, doc in enumerate(documents(config, lengths, seed)):
         inputs = {k: torch.from_numpy(v)[None] for k, v in doc.items()}
@@ -197,6 +226,132 @@ def make(name):
     print(f"{name:18s} {size / 1024:6.0f} KB  normalised entropies {' '.join(report)}")
 
 
+def load(name):
+    weights = load_file(OUT / name / "model.safetensors")
+    return weights, json.loads((OUT / name / "config.json").read_text())
+
+
+def store(name, weights, config):
+    out = OUT / name
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    save_file({k: v.contiguous() for k, v in weights.items()}, out / "model.safetensors",
+              metadata={"format": "pt"})
+    write_config(out / "config.json", config)
+
+
+def old_rope(config, params):
+    """The keys that held the rotary settings before Transformers 5."""
+    config = {k: v for k, v in config.items() if k not in ("rope_parameters", "dtype")}
+    scaling = {k: v for k, v in params.items() if k != "rope_theta"}
+    config.update(rope_theta=params["rope_theta"], torch_dtype="float32",
+                  rope_scaling=scaling if len(scaling) > 1 else None)
+    return config
+
+
+def bert_tf():
+    """A BERT that came from TensorFlow: gamma and beta, buffers, the second head, copies."""
+    weights, config = load("bert-mlm")
+    renamed = {k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
+                                                                       "LayerNorm.beta"): v
+               for k, v in weights.items()}
+    renamed["bert.embeddings.position_ids"] = torch.arange(config["max_position_embeddings"])[None]
+    renamed["bert.pooler.dense.weight"] = torch.zeros(21, 21)
+    renamed["bert.pooler.dense.bias"] = torch.zeros(21)
+    renamed["cls.seq_relationship.weight"] = torch.zeros(2, 21)
+    renamed["cls.seq_relationship.bias"] = torch.zeros(2)
+    renamed["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"].clone()
+    renamed["cls.predictions.decoder.bias"] = weights["cls.predictions.bias"].clone()
+    return renamed, {k: v for k, v in config.items() if k not in ("dtype", "tie_word_embeddings")}
+
+
+def bert_prefixed():
+    weights, config = load("bert-base")
+    return {f"bert.{k}": v for k, v in weights.items()}, config
+
+
+def roberta_old():
+    weights, config = load("roberta-mlm")
+    weights["lm_head.decoder.weight"] = weights["roberta.embeddings.word_embeddings.weight"].clone()
+    weights["lm_head.decoder.bias"] = weights["lm_head.bias"].clone()
+    weights["roberta.embeddings.position_ids"] = torch.arange(29)[None]
+    return weights, config
+
+
+def gpt2_old():
+    """The form of the first GPT-2 files: no prefix, the causal masks stored as "bias"."""
+    weights, config = load("gpt2-lm")
+    renamed = {k.removeprefix("transformer."): v for k, v in weights.items()}
+    size = config["n_positions"]
+    for layer in range(config["n_layer"]):
+        renamed[f"h.{layer}.attn.bias"] = torch.ones(size, size).tril().view(1, 1, size, size)
+        renamed[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    keep = ("activation_function", "architectures", "layer_norm_epsilon", "model_type", "n_embd",
+            "n_head", "n_inner", "n_layer", "n_positions", "vocab_size")
+    return renamed, {"n_ctx": size, **{k: config[k] for k in keep}}
+
+
+def llama_old():
+    weights, config = load("llama-rope3")
+    return weights, old_rope(config, config["rope_parameters"])
+
+
+def gemma3_old():
+    weights, config = load("gemma3")
+    params = config["rope_parameters"]
+    config = old_rope(config, params["full_attention"])
+    for key in ("layer_types", "_sliding_window_pattern"):
+        del config[key]
+    config.update(rope_local_base_freq=params["sliding_attention"]["rope_theta"],
+                  sliding_window_pattern=2)
+    return weights, config
+
+
+# name: (the model whose arrays it must reproduce, what makes it)
+FORMS = {
+    "bert-tf": ("bert-mlm", bert_tf),
+    "bert-base-prefixed": ("bert-base", bert_prefixed),
+    "roberta-old": ("roberta-mlm", roberta_old),
+    "gpt2-old": ("gpt2-lm", gpt2_old),
+    "llama-rope3-old": ("llama-rope3", llama_old),
+    "gemma3-old": ("gemma3", gemma3_old),
+}
+SHARDED = "llama-gqa-sharded"
+
+
+def make_sharded():
+    weights, config = load("llama-gqa")
+    out = OUT / SHARDED
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    names = sorted(weights)
+    files = {}
+    for part, chosen in enumerate((names[: len(names) // 2], names[len(names) // 2 :])):
+        file = f"model-{part + 1:05d}-of-00002.safetensors"
+        save_file({k: weights[k] for k in chosen}, out / file, metadata={"format": "pt"})
+        files.update(dict.fromkeys(chosen, file))
+    size = sum(w.numel() * w.element_size() for w in weights.values())
+    write_config(out / "model.safetensors.index.json",
+                 {"metadata": {"total_size": size}, "weight_map": files})
+    write_config(out / "config.json", config)
+
+
+def make_forms():
+    """The same models as other programs and other years wrote them."""
+    for name, (_, form) in FORMS.items():
+        store(name, *form())
+    make_sharded()
+    same = {name: base for name, (base, _) in FORMS.items()}
+    same[SHARDED] = "llama-gqa"
+    same.update(gguf_files.write_all(OUT))
+    lines = "".join(f"{name}\t{base}\n" for name, base in sorted(same.items()))
+    (OUT / "same.tsv").write_text(lines)
+    for file in OUT.rglob("*"):
+        if file.is_file():
+            file.chmod(0o644)
+    print(f"{len(same)} other forms")
+
+
 def main():
     parser = argparse.ArgumentParser(description="make the tiny reference models")
     parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
@@ -206,6 +361,7 @@ def main():
     tf.logging.disable_progress_bar()
     for name in args.names or MODELS:
         make(name)
+    make_forms()
 
 
 if __name__ == "__main__":

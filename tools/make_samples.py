@@ -55,6 +55,13 @@ def bpe_tokenizer(text, size):
     return tok
 
 
+def sinusoids(rows, width, size):
+    """[rows, width]: the shift by one position is one rotation, the same for every position."""
+    angle = np.arange(rows)[:, None] * 10000.0 ** (-np.arange(0, width, 2) / width)
+    table = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
+    return torch.from_numpy((size * table).astype(np.float32))
+
+
 def write_tokenizer(tok, out):
     tok.save(str(out / "tokenizer.json"))
     config = {
@@ -196,6 +203,9 @@ def shakespeare(args):
         eos_token_id=end,
     )
     model = GPT2LMHeadModel(config).train()
+    # Learned positions, but from a start in which "the token before" can be learned for all at once.
+    with torch.no_grad():
+        model.transformer.wpe.weight.copy_(sinusoids(CONTEXT, config.n_embd, 0.1))
     train(model, ids[:cut], ids[cut:], args)
 
     # A head that is tied to the embedding is left out, as Transformers itself does.

@@ -256,5 +256,7 @@ def entropies(arrays):
             seen = np.isfinite(arrays[name.replace("pattern", "scores")]).sum(-1)
             rows = -(p * np.log(np.where(p > 0, p, 1))).sum(-1)
             use = seen > 1
+            if not use.any():
+                continue
             found[name.removesuffix(".pattern")] = float(np.mean(rows[use] / np.log(seen[use])))
     return found

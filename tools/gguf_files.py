@@ -1,0 +1,185 @@
+"""Writes fixture models as GGUF files, with what the usual converter does to their weights.
+
+Llama's q and k rows are interleaved within each head, GPT-2's matrices are transposed, one is added to
+Gemma's norm gains, BERT loses its pooler. `write_all` writes the F32 files; `write_quantised` writes a
+model whose matrices have many block types and returns the values that those blocks stand for.
+"""
+
+import json
+
+import gguf
+import numpy as np
+from gguf import GGMLQuantizationType as T
+from safetensors.numpy import load_file
+
+LLAMA_NAMES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
+    "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}
+GEMMA3_NAMES = {**LLAMA_NAMES, "post_attention_layernorm": "post_attention_norm",
+                "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
+GPT2_NAMES = {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm",
+              "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "ln_2": "ffn_norm",
+              "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+BERT_NAMES = {
+    "embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
+    "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm",
+    "attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
+    "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up", "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm",
+}
+
+
+def read(folder):
+    return load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
+
+
+def rename(name, table, layers):
+    """model.layers.3.mlp.up_proj.weight -> blk.3.ffn_up.weight"""
+    stem, _, end = name.rpartition(".")
+    if stem.startswith(layers):
+        layer, _, rest = stem.removeprefix(layers).partition(".")
+        return f"blk.{layer}.{table[rest]}.{end}"
+    return f"{table[stem]}.{end}"
+
+
+def interleave(w, heads):
+    """Rows of each head from two halves to pairs, the order that llama files have."""
+    shape = w.shape
+    return np.ascontiguousarray(
+        w.reshape(heads, 2, shape[0] // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape))
+
+
+def separate(w, heads):
+    """The way back."""
+    shape = w.shape
+    return np.ascontiguousarray(
+        w.reshape(heads, shape[0] // heads // 2, 2, *shape[1:]).swapaxes(1, 2).reshape(shape))
+
+
+def write(path, arch, keys, tensors):
+    """tensors: name -> float32 array, or (bytes as uint8 rows, type)."""
+    writer = gguf.GGUFWriter(path, arch)
+    writer.add_name(path.stem)
+    for key, value in keys.items():
+        name = f"{arch}.{key}"
+        if isinstance(value, bool):
+            writer.add_bool(name, value)
+        elif isinstance(value, int):
+            writer.add_uint32(name, value)
+        elif isinstance(value, float):
+            writer.add_float32(name, value)
+        elif isinstance(value, list):
+            writer.add_array(name, value)
+        else:
+            writer.add_string(name, value)
+    for name, value in tensors.items():
+        if isinstance(value, tuple):
+            writer.add_tensor(name, value[0], raw_dtype=value[1])
+        else:
+            writer.add_tensor(name, np.ascontiguousarray(value))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def llama_keys(config):
+    width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    return {
+        "context_length": config["max_position_embeddings"],
+        "embedding_length": config["hidden_size"], "block_count": config["num_hidden_layers"],
+        "feed_forward_length": config["intermediate_size"], "vocab_size": config["vocab_size"],
+        "attention.head_count": config["num_attention_heads"],
+        "attention.head_count_kv": config["num_key_value_heads"],
+        "attention.key_length": width, "attention.value_length": width,
+        "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
+        "rope.dimension_count": width,
+    }
+
+
+def llama_like(folder, path, arch):
+    weights, config = read(folder)
+    keys = llama_keys(config)
+    keys["rope.freq_base"] = float(config["rope_parameters"]["rope_theta"])
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    tensors = {}
+    for name, value in weights.items():
+        new = rename(name, LLAMA_NAMES, "model.layers.")
+        kind = new.split(".")[-2]
+        tensors[new] = interleave(value, heads[kind]) if arch == "llama" and kind in heads else value
+    if config["rope_parameters"]["rope_type"] == "llama3":
+        tensors["rope_freqs.weight"] = llama3_divisors(config["rope_parameters"],
+                                                       keys["rope.dimension_count"])
+    write(path, arch, keys, tensors)
+
+
+def llama3_divisors(params, width):
+    """What the llama3 stretching divides each frequency by."""
+    wave = 2 * np.pi * params["rope_theta"] ** (np.arange(0, width, 2, dtype=np.float64) / width)
+    length, low, high = (params["original_max_position_embeddings"], params["low_freq_factor"],
+                         params["high_freq_factor"])
+    blend = (length / wave - low) / (high - low)
+    divisor = 1 / ((1 - blend) / params["factor"] + blend)
+    divisor = np.where(wave < length / high, 1.0, np.where(wave > length / low, params["factor"], divisor))
+    return divisor.astype(np.float32)
+
+
+def gemma3(folder, path):
+    weights, config = read(folder)
+    keys = llama_keys(config)
+    rope = config["rope_parameters"]
+    keys.update({
+        "rope.freq_base": rope["full_attention"]["rope_theta"],
+        "rope.freq_base_swa": rope["sliding_attention"]["rope_theta"],
+        "rope.scaling.type": "linear", "rope.scaling.factor": rope["full_attention"]["factor"],
+        "attention.sliding_window": config["sliding_window"],
+        "attention.sliding_window_pattern": [t.startswith("sliding") for t in config["layer_types"]],
+        "attention.scale": config["query_pre_attn_scalar"] ** -0.5,
+    })
+    tensors = {}
+    for name, value in weights.items():
+        new = rename(name, GEMMA3_NAMES, "model.layers.")
+        tensors[new] = value + np.float32(1) if "norm" in new else value
+    write(path, "gemma3", keys, tensors)
+
+
+def gpt2(folder, path):
+    weights, config = read(folder)
+    keys = {"context_length": config["n_positions"], "embedding_length": config["n_embd"],
+            "block_count": config["n_layer"], "feed_forward_length": config["n_inner"],
+            "attention.head_count": config["n_head"],
+            "attention.layer_norm_epsilon": float(config["layer_norm_epsilon"])}
+    tensors = {}
+    for name, value in weights.items():
+        new = rename(name.removeprefix("transformer."), GPT2_NAMES, "h.")
+        tensors[new] = value.T if ".c_" in name and value.ndim == 2 else value
+    write(path, "gpt2", keys, tensors)
+
+
+def bert(folder, path):
+    weights, config = read(folder)
+    keys = {"context_length": config["max_position_embeddings"],
+            "embedding_length": config["hidden_size"], "block_count": config["num_hidden_layers"],
+            "feed_forward_length": config["intermediate_size"],
+            "attention.head_count": config["num_attention_heads"],
+            "attention.layer_norm_epsilon": float(config["layer_norm_eps"]), "attention.causal": False}
+    tensors = {rename(name, BERT_NAMES, "encoder.layer."): value for name, value in weights.items()
+               if not name.startswith("pooler")}
+    write(path, "bert", keys, tensors)
+
+
+def write_all(out):
+    """The F32 files; returns which model's arrays each must reproduce."""
+    llama_like(out / "llama-gqa", out / "llama-gqa.gguf", "llama")
+    llama_like(out / "llama-rope3", out / "llama-rope3.gguf", "llama")
+    llama_like(out / "qwen2", out / "qwen2.gguf", "qwen2")
+    llama_like(out / "qwen3", out / "qwen3.gguf", "qwen3")
+    gemma3(out / "gemma3", out / "gemma3.gguf")
+    gpt2(out / "gpt2-lm", out / "gpt2-lm.gguf")
+    bert(out / "bert-base", out / "bert-base.gguf")
+    return {f"{name}.gguf": name for name in ("llama-gqa", "llama-rope3", "qwen2", "qwen3", "gemma3",
+                                              "gpt2-lm", "bert-base")}
