@@ -1,0 +1,111 @@
+/* mha/input.h: from text and files to the token ids that are fed.
+ *
+ * A tokenizer belongs to a model and gives exactly the ids of the checkpoint's own tokenizer, with
+ * the bytes of the text that every token stands for. A corpus is a file of documents; it knows
+ * nothing of tokens. Neither prints, and both refuse broken files with the place of the fault. */
+#ifndef MHA_INPUT_H
+#define MHA_INPUT_H
+
+#include "mha/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- tokenizer ------------------------------------------------------------------------------- */
+
+typedef struct mha_tokenizer mha_tokenizer;
+
+/* Parallel arrays of length n. start/end are bytes of the text (of the pair for the second
+ * segment); special tokens that the template adds have start = end = 0. `word` counts
+ * pre-tokenised words from 0 in each segment, -1 for special tokens. */
+typedef struct mha_tokens {
+    int32_t *id;
+    uint32_t *start, *end;
+    int32_t *word;
+    uint8_t *special; /* added by the template, or an added token marked special */
+    uint8_t *type;    /* token type id of the template (BERT's second segment: 1) */
+    size_t n, capacity;
+} mha_tokens;
+
+void mha_tokens_release(mha_tokens *t);
+
+/* Looks in a model directory for tokenizer.json, then vocab.txt, then vocab.json + merges.txt (with
+ * tokenizer_config.json beside them). *out = NULL with MHA_OK when the directory has no tokenizer;
+ * MHA_ERR_UNSUPPORTED, naming the kind, for a kind that is not implemented. */
+mha_status mha_tokenizer_open(mha_tokenizer **out, const char *directory, mha_err *err);
+void mha_tokenizer_free(mha_tokenizer *t);
+
+/* *out is overwritten (its memory reused; zero-initialise it before the first call). text must be
+ * valid UTF-8 or is refused with the byte position. pair may be NULL. with_special = false leaves
+ * out what the template adds. Safe to call from several threads on one tokenizer. */
+mha_status mha_tokenizer_encode(const mha_tokenizer *t, const char *text, size_t n,
+                                const char *pair, size_t pair_n, bool with_special, mha_tokens *out,
+                                mha_err *err);
+
+size_t mha_tokenizer_vocab(const mha_tokenizer *t);     /* largest id + 1 */
+const char *mha_tokenizer_kind(const mha_tokenizer *t); /* "WordPiece", "byte-level BPE", … */
+/* The piece as stored ("##ing", "Ġthe"), borrowed; NULL when the id is not in the vocabulary. */
+const char *mha_tokenizer_piece(const mha_tokenizer *t, int32_t id);
+/* The raw bytes that the piece stands for, for labels and decoding: byte-level pieces mapped back
+ * to bytes (may be a part of a character), WordPiece without "##". Returns the length; at most cap
+ * bytes are written. *continues tells whether the piece joins its left neighbour without a space.
+ */
+size_t mha_tokenizer_bytes(const mha_tokenizer *t, int32_t id, char *out, size_t cap,
+                           bool *continues);
+bool mha_tokenizer_is_special(const mha_tokenizer *t, int32_t id);
+int32_t mha_tokenizer_id(const mha_tokenizer *t, const char *piece); /* -1 when absent */
+
+/* Ids by role, -1 when the tokenizer has none. */
+typedef enum mha_token_role {
+    MHA_TOKEN_BOS,
+    MHA_TOKEN_EOS,
+    MHA_TOKEN_MASK,
+    MHA_TOKEN_PAD,
+    MHA_TOKEN_UNK,
+    MHA_TOKEN_CLS,
+    MHA_TOKEN_SEP
+} mha_token_role;
+int32_t mha_tokenizer_role(const mha_tokenizer *t, mha_token_role role);
+
+/* Text of ids as the tokenizer's decoder gives it, special tokens skipped: *out owned (mha_free).
+ */
+mha_status mha_tokenizer_decode(const mha_tokenizer *t, const int32_t *ids, size_t n, char **out,
+                                mha_err *err);
+
+/* --- corpora -----------------------------------------------------------------------------------
+ */
+
+/* One document of a file. Strings are UTF-8, borrowed from the corpus; NULL when the file has no
+ * such field. */
+typedef struct mha_corpus_document {
+    const char *text, *pair, *target, *label;
+    size_t text_n, pair_n, target_n, label_n; /* bytes */
+    const int64_t *ids;                       /* [ids_n] from files of ids: fed as they are */
+    size_t ids_n;
+    size_t line; /* where it starts, from 1; for files of ids the number of the document from 1 */
+} mha_corpus_document;
+
+typedef struct mha_corpus mha_corpus;
+
+/* Reads a file by its suffix. Documents: .txt (one a line), .tsv (with a header line) and .jsonl
+ * (fields text, pair, target, label), .conllu (the sentences' text), .fasta (the sequences).
+ * max_bytes: MHA_ERR_LIMIT for a larger file; 0: a default. MHA_ERR_IO, _FORMAT or _UNSUPPORTED
+ * (an unknown suffix, named) otherwise. */
+mha_status mha_corpus_open(mha_corpus **out, const char *path, uint64_t max_bytes, mha_err *err);
+/* Reads token ids: .npy or .npz of integers [T] or [B,T] (arrays `ids`, or the only one, and
+ * `attention_mask`), or .json: a list of ids, a list of such lists, or an object with `ids` and
+ * `attention_mask`. Positions that the mask leaves out are dropped. */
+mha_status mha_corpus_open_ids(mha_corpus **out, const char *path, uint64_t max_bytes,
+                               mha_err *err);
+void mha_corpus_close(mha_corpus *c);
+size_t mha_corpus_count(const mha_corpus *c);
+mha_corpus_document mha_corpus_get(const mha_corpus *c, size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

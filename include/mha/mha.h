@@ -1,0 +1,18 @@
+/* mha/mha.h: the whole library.
+ *
+ * Open a model (model.h), turn text into ids (input.h), run it with probes watching (run.h,
+ * probe.h), and write what they saw as tables, arrays and figures (table.h, chart.h). */
+#ifndef MHA_MHA_H
+#define MHA_MHA_H
+
+#include "mha/chart.h"
+#include "mha/err.h"
+#include "mha/input.h"
+#include "mha/model.h"
+#include "mha/probe.h"
+#include "mha/run.h"
+#include "mha/table.h"
+
+#define MHA_VERSION "0.1.0"
+
+#endif
