@@ -16,6 +16,13 @@ size_t mha_kernels_list(const mha_kernels **out, size_t cap)
     size_t count = 0;
 
     found[count++] = &mha_kernels_ref;
+#if defined(__x86_64__)
+    const mha_cpu cpu = mha_cpu_get();
+    if (cpu.avx2)
+        found[count++] = &mha_kernels_avx2;
+    if (cpu.avx512)
+        found[count++] = &mha_kernels_avx512;
+#endif
     for (size_t i = 0; i < count && i < cap; i++)
         out[i] = found[i];
     return count;
