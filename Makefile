@@ -41,7 +41,8 @@ endif
 packages := jansson zlib libpng libjpeg libpcre2-8 libutf8proc gsl cairo pangocairo pango fontconfig
 pkg_cflags := $(shell $(PKG_CONFIG) --cflags $(packages) openblas 2>/dev/null || \
 	$(PKG_CONFIG) --cflags $(packages) 2>/dev/null)
-pkg_libs := $(shell $(PKG_CONFIG) --libs $(packages) 2>/dev/null) \
+# GSL brings a plain CBLAS of its own, forty times slower: it must not win over the real one.
+pkg_libs := $(filter-out -lgslcblas,$(shell $(PKG_CONFIG) --libs $(packages) 2>/dev/null)) \
 	$(shell $(PKG_CONFIG) --libs openblas 2>/dev/null || echo -lopenblas)
 
 # The headers of the libraries are not ours to warn about.
