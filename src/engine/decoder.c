@@ -1,0 +1,136 @@
+/* decoder.c: generation step by step with a key/value cache. The prompt is one forward pass that
+ * fills the cache; each step is a forward pass over one row that reads it. */
+#include "base/fail.h"
+#include "base/mem.h"
+#include "engine/engine.h"
+
+struct mha_decoder {
+    mha_engine *e;
+    size_t capacity, past;
+    float *logits;       /* [V] */
+    mha_kv_cache *cache; /* [attn_count] */
+    mha_document doc;    /* the ids of the encoder, or of the prompt and then of one step */
+    int32_t id;          /* the token of the current step */
+    mha_plan plan;
+};
+
+static mha_status make_cache(mha_decoder *d, size_t source_tokens, mha_err *err)
+{
+    const mha_model_info *info = &d->e->model->info;
+    void *p;
+    MHA_TRY(mha_alloc(&p, info->attn_count, sizeof(mha_kv_cache), err));
+    d->cache = p;
+    for (size_t i = 0; i < info->attn_count; i++) {
+        const mha_attn_info *a = &info->attn[i];
+        size_t rows = a->kind == MHA_CROSS ? source_tokens : d->capacity;
+        if (a->stack == MHA_ENC) /* an encoder in front runs once and needs no cache */
+            continue;
+        MHA_TRY(mha_alloc_raw(&p, rows, (size_t)a->kv_heads * a->width * sizeof(float), err));
+        d->cache[i].k = p;
+        MHA_TRY(mha_alloc_raw(&p, rows, (size_t)a->kv_heads * a->width * sizeof(float), err));
+        d->cache[i].v = p;
+    }
+    return MHA_OK;
+}
+
+/* One pass over the rows that d->doc holds now. */
+static mha_status advance(mha_decoder *d, bool first, mha_err *err)
+{
+    const struct mha_model *m = d->e->model;
+    mha_watch watch = {NULL, 0};
+    size_t last = m->stack_count - 1;
+    mha_forward f = {.e = d->e,
+                     .m = m,
+                     .k = d->e->kernels,
+                     .watch = &watch,
+                     .plan = &d->plan,
+                     .docs = &d->doc,
+                     .doc_count = 1,
+                     .cache = d->cache,
+                     .logits_out = d->logits,
+                     .keep_memory = !first};
+    MHA_TRY(mha_engine_check(d->e, &d->doc, err));
+    mha_status st = mha_batch_init(&f, err);
+    f.side[last].past = d->past;
+    if (st == MHA_OK)
+        st = mha_forward_run(&f, err);
+    if (st == MHA_OK)
+        d->past += f.side[last].total;
+    mha_batch_release(&f);
+    return st;
+}
+
+mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document *prompt,
+                           size_t capacity, mha_err *err)
+{
+    const struct mha_model *m = e->model;
+    size_t last = m->stack_count - 1;
+    *out = NULL;
+    if (m->info.head != MHA_HEAD_NEXT && m->info.head != MHA_HEAD_TARGET)
+        return mha_fail(err, MHA_ERR_ARG, "the model does not generate: its read-out is %s",
+                        m->info.head_name);
+    size_t n = mha_side_tokens(m, prompt, last);
+    if (capacity < n)
+        capacity = n;
+    if (m->max_positions != 0 && capacity > m->max_positions)
+        return mha_fail(err, MHA_ERR_LIMIT,
+                        "%zu tokens of prompt and answer, the model's position table ends at %u",
+                        capacity, m->max_positions);
+    void *p;
+    MHA_TRY(mha_alloc(&p, 1, sizeof(mha_decoder), err));
+    mha_decoder *d = p;
+    d->e = e;
+    d->capacity = capacity;
+    d->doc = *prompt;
+    mha_watch nobody = {NULL, 0};
+    mha_plan_make(&d->plan, m, &nobody, true);
+    mha_status st = make_cache(d, prompt->n, err);
+    if (st == MHA_OK)
+        st = mha_alloc_raw(&p, m->info.vocab, sizeof(float), err);
+    if (st == MHA_OK) {
+        d->logits = p;
+        st = advance(d, true, err);
+    }
+    if (st != MHA_OK) {
+        mha_decoder_free(d);
+        return st;
+    }
+    *out = d;
+    return MHA_OK;
+}
+
+void mha_decoder_free(mha_decoder *d)
+{
+    if (d == NULL)
+        return;
+    for (size_t i = 0; d->cache != NULL && i < d->e->model->info.attn_count; i++) {
+        mha_free(d->cache[i].k);
+        mha_free(d->cache[i].v);
+    }
+    mha_free(d->cache);
+    mha_free(d->logits);
+    mha_free(d);
+}
+
+const float *mha_decoder_logits(const mha_decoder *d)
+{
+    return d->logits;
+}
+
+mha_status mha_decoder_step(mha_decoder *d, int32_t id, mha_err *err)
+{
+    if (d->past >= d->capacity)
+        return mha_fail(err, MHA_ERR_LIMIT, "the generation is full: %zu tokens", d->capacity);
+    d->id = id;
+    if (d->e->model->stack_count == 2) {
+        d->doc.target_ids = &d->id;
+        d->doc.target_n = 1;
+        d->doc.target_special = NULL;
+    } else {
+        d->doc.ids = &d->id;
+        d->doc.n = 1;
+        d->doc.types = NULL;
+        d->doc.special = NULL;
+    }
+    return advance(d, false, err);
+}

@@ -1,0 +1,203 @@
+/* engine.c: making an engine, checking documents, and running them batch by batch. */
+#include "engine/engine.h"
+#include "base/fail.h"
+#include "base/mem.h"
+#include "kernel/gemm.h"
+#include <string.h>
+
+mha_status mha_engine_new(mha_engine **out, const mha_model *model,
+                          const mha_engine_options *options, mha_err *err)
+{
+    static const mha_engine_options defaults;
+    const mha_engine_options *o = options != NULL ? options : &defaults;
+    void *p;
+    *out = NULL;
+    MHA_TRY(mha_alloc(&p, 1, sizeof(mha_engine), err));
+    mha_engine *e = p;
+    e->model = model;
+    e->memory_limit = o->memory;
+    mha_gemm_init();
+    mha_status st = mha_kernels_get(&e->kernels, o->isa, err);
+    if (st == MHA_OK)
+        st = mha_pool_new(&e->pool, o->threads, err);
+    if (st != MHA_OK) {
+        mha_engine_free(e);
+        return st;
+    }
+    *out = e;
+    return MHA_OK;
+}
+
+void mha_engine_free(mha_engine *e)
+{
+    if (e == NULL)
+        return;
+    for (size_t i = 0; i < MHA_SCRATCH_COUNT; i++)
+        mha_free(e->scratch[i]);
+    for (size_t i = 0; i < e->rotary_count; i++) {
+        mha_free(e->rotary[i].cos);
+        mha_free(e->rotary[i].sin);
+    }
+    mha_pool_free(e->pool);
+    mha_free(e);
+}
+
+size_t mha_engine_threads(const mha_engine *e)
+{
+    return mha_pool_threads(e->pool);
+}
+
+const char *mha_engine_isa(const mha_engine *e)
+{
+    return e->kernels->isa;
+}
+
+mha_status mha_scratch_get(mha_engine *e, mha_scratch which, size_t count, size_t size, void **out,
+                           mha_err *err)
+{
+    size_t bytes;
+    if (mha_mul_overflows(count, size, &bytes))
+        return mha_fail(err, MHA_ERR_NOMEM, "%zu elements of %zu bytes: too large", count, size);
+    if (bytes > e->scratch_bytes[which]) {
+        mha_free(e->scratch[which]);
+        e->scratch[which] = NULL;
+        e->scratch_bytes[which] = 0;
+        MHA_TRY(mha_alloc_raw(&e->scratch[which], bytes, 1, err));
+        e->scratch_bytes[which] = bytes;
+    }
+    *out = e->scratch[which];
+    return MHA_OK;
+}
+
+/* ---- checking documents -----------------------------------------------------------------------
+ */
+
+static mha_status check_ids(const mha_engine *e, const int32_t *ids, size_t n, const char *what,
+                            mha_err *err)
+{
+    const struct mha_model *m = e->model;
+    if (n == 0)
+        return mha_fail(err, MHA_ERR_LIMIT, "%s has no tokens", what);
+    if (m->max_positions != 0 && n > m->max_positions)
+        return mha_fail(err, MHA_ERR_LIMIT,
+                        "%s has %zu tokens, the model's position table ends at %u (--max-tokens %u "
+                        "truncates)",
+                        what, n, m->max_positions, m->max_positions);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= m->vocab)
+            return mha_fail(err, MHA_ERR_LIMIT,
+                            "%s: id %d at position %zu is outside the vocabulary of %u", what,
+                            ids[i], i, m->vocab);
+    return MHA_OK;
+}
+
+static mha_status check(const mha_engine *e, const mha_document *doc, bool needs_target,
+                        mha_err *err)
+{
+    const struct mha_model *m = e->model;
+    MHA_TRY(check_ids(e, doc->ids, doc->n, "the text", err));
+    for (size_t i = 0; doc->types != NULL && i < doc->n; i++)
+        if (doc->types[i] != 0 && doc->types[i] >= m->types)
+            return mha_fail(err, MHA_ERR_LIMIT,
+                            "token type %u at position %zu: the model has %u types", doc->types[i],
+                            i, m->types);
+    if (!needs_target)
+        return MHA_OK;
+    return check_ids(e, doc->target_ids, doc->target_n, "the target (--target)", err);
+}
+
+mha_status mha_engine_check(const mha_engine *e, const mha_document *doc, mha_err *err)
+{
+    return check(e, doc, e->model->stack_count == 2 && doc->target_n > 0, err);
+}
+
+/* ---- running ----------------------------------------------------------------------------------
+ */
+
+static mha_status plan(const mha_engine *e, const mha_watch *watch, const mha_document *docs,
+                       size_t count, mha_plan *out, mha_err *err)
+{
+    const struct mha_model *m = e->model;
+    mha_plan_make(out, m, watch, false);
+    if (out->head && m->head.count == 0)
+        return mha_fail(err, MHA_ERR_ARG, "the model has no read-out, so no logits");
+    bool needs_target = m->stack_count == 2 && out->stack[1].runs;
+    for (size_t d = 0; d < count; d++) {
+        mha_err why;
+        mha_status st = check(e, &docs[d], needs_target, &why);
+        if (st != MHA_OK && count > 1)
+            return mha_fail(err, st, "document %zu: %s", d, why.message);
+        if (st != MHA_OK)
+            return mha_fail(err, st, "%s", why.message);
+    }
+    mha_plan_cost(out, e, docs, count);
+    return MHA_OK;
+}
+
+mha_status mha_engine_plan(mha_engine *e, const mha_document *docs, size_t count,
+                           const mha_probe *const *probes, size_t probe_count, mha_plan_info *out,
+                           mha_err *err)
+{
+    mha_watch watch = {probes, probe_count};
+    mha_plan p;
+    MHA_TRY(plan(e, &watch, docs, count, &p, err));
+    *out = p.info;
+    return MHA_OK;
+}
+
+static size_t gate_stride(const struct mha_model *m)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < m->info.attn_count; i++)
+        most = m->info.attn[i].heads > most ? m->info.attn[i].heads : most;
+    return most;
+}
+
+static double total_work(const struct mha_model *m, const mha_plan *p, const mha_document *docs,
+                         size_t count)
+{
+    double total = 0;
+    for (size_t d = 0; d < count; d++)
+        for (size_t at = 0; at < m->stack_count; at++)
+            total += (double)mha_side_tokens(m, &docs[d], at) * p->stack[at].layers;
+    return total;
+}
+
+mha_status mha_engine_run(mha_engine *e, const mha_document *docs, size_t count,
+                          const mha_probe *const *probes, size_t probe_count, mha_progress progress,
+                          void *progress_context, mha_err *err)
+{
+    mha_watch watch = {probes, probe_count};
+    mha_plan p;
+    MHA_TRY(plan(e, &watch, docs, count, &p, err));
+    if (e->memory_limit != 0 && p.info.bytes > e->memory_limit)
+        return mha_fail(err, MHA_ERR_NOMEM,
+                        "the run needs %llu bytes beyond the weights, over the limit of %llu "
+                        "(--memory)",
+                        (unsigned long long)p.info.bytes, (unsigned long long)e->memory_limit);
+    double done = 0, total = total_work(e->model, &p, docs, count);
+    for (size_t first = 0, n; first < count; first += n) {
+        n = mha_batch_count(docs, count, first);
+        mha_forward f = {.e = e,
+                         .m = e->model,
+                         .k = e->kernels,
+                         .watch = &watch,
+                         .plan = &p,
+                         .docs = docs + first,
+                         .doc_count = n,
+                         .first_document = first,
+                         .gate_stride = gate_stride(e->model),
+                         .progress = progress,
+                         .progress_context = progress_context,
+                         .done = done,
+                         .total = total};
+        mha_status st = mha_batch_init(&f, err);
+        if (st == MHA_OK)
+            st = mha_forward_run(&f, err);
+        mha_batch_release(&f);
+        if (st != MHA_OK)
+            return st;
+        done = f.done;
+    }
+    return mha_checkpoint_check(e->model->checkpoint, err);
+}

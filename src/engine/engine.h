@@ -1,0 +1,194 @@
+/* engine.h: what the files of the engine share: the engine, one forward pass over one batch, and
+ * the table of ops. Nothing here or below knows a model family. */
+#ifndef MHA_ENGINE_ENGINE_H
+#define MHA_ENGINE_ENGINE_H
+
+#include "base/pool.h"
+#include "kernel/kernel.h"
+#include "mha/run.h"
+#include "model/program.h"
+#include "probe/watch.h"
+
+/* Query rows of one attention block, and rows of one task of the pointwise ops. */
+#define MHA_BLOCK_ROWS 64
+/* Tiles of matrix products. Fixed: results must not depend on the number of threads. */
+#define MHA_TILE_ROWS 256
+#define MHA_TILE_COLS 512
+/* Documents are packed into batches of about this many tokens. */
+#define MHA_BATCH_TOKENS 4096
+/* Rows of an MLP chunk: bounds the [rows, F] intermediate. */
+#define MHA_MLP_ROWS 1024
+/* Floats of one chunk of logits. */
+#define MHA_LOGITS_FLOATS ((size_t)8 << 20)
+/* Products of at most this many rows multiply by the stored type directly. */
+#define MHA_DIRECT_ROWS 4
+
+/* Scratch that is kept from batch to batch and grows when a batch needs more. */
+typedef enum mha_scratch {
+    MHA_SCRATCH_X,
+    MHA_SCRATCH_B,
+    MHA_SCRATCH_C,
+    MHA_SCRATCH_E,
+    MHA_SCRATCH_LINEAR, /* a linear step's output before it becomes its register */
+    MHA_SCRATCH_Q,
+    MHA_SCRATCH_K,
+    MHA_SCRATCH_V,
+    MHA_SCRATCH_UP,
+    MHA_SCRATCH_GATE,
+    MHA_SCRATCH_WIDE,   /* one weight matrix widened to float */
+    MHA_SCRATCH_SCORES, /* [threads][64, S] */
+    MHA_SCRATCH_STATS,  /* [threads][64] row statistics */
+    MHA_SCRATCH_BIAS,   /* [threads][T + S] position bias of one head */
+    MHA_SCRATCH_OUT,    /* [threads][64, D] one head's output, or a chunk of logits */
+    MHA_SCRATCH_COUNT
+} mha_scratch;
+
+/* Cosines and sines of one set of rotary frequencies, for positions 0 … positions − 1. */
+typedef struct mha_rotary {
+    const float *freq;
+    uint32_t half;
+    float mscale;
+    size_t positions;
+    float *cos, *sin; /* [positions, half] */
+} mha_rotary;
+
+#define MHA_ROTARY_KINDS 4
+
+struct mha_engine {
+    const mha_model *model;
+    const mha_kernels *kernels;
+    mha_pool *pool;
+    uint64_t memory_limit;
+    void *scratch[MHA_SCRATCH_COUNT];
+    size_t scratch_bytes[MHA_SCRATCH_COUNT];
+    mha_rotary rotary[MHA_ROTARY_KINDS];
+    size_t rotary_count;
+};
+
+/* Tokens of one side (a stack's own input) of the batch: document d has rows offset[d] …
+ * offset[d + 1] − 1 of the packed matrix. */
+typedef struct mha_rows {
+    size_t *offset; /* [documents + 1] */
+    size_t total;
+    size_t past;       /* rows that came before in a key/value cache; then there is one document */
+    uint32_t *special; /* positions of special tokens, document after document */
+    size_t *special_offset; /* [documents + 1]; NULL: a document has no flags */
+} mha_rows;
+
+/* Keys and values of one attention step kept between the steps of a generation. */
+typedef struct mha_kv_cache {
+    float *k, *v; /* [capacity, G·K] */
+    bool filled;  /* cross-attention: projected once */
+} mha_kv_cache;
+
+/* A run of consecutive query rows that one attention task works on: whole blocks of one long
+ * document or several short documents. */
+typedef struct mha_work {
+    size_t document, first; /* first block: rows `first` … of `document` */
+    size_t blocks;
+} mha_work;
+
+/* How much of the last attention step that anybody wants has to be computed. */
+typedef enum mha_depth { MHA_DEPTH_SCORES, MHA_DEPTH_Z, MHA_DEPTH_FULL } mha_depth;
+
+/* What has to run at all, worked out before anything does. */
+typedef struct mha_stack_plan {
+    bool runs;         /* anything at all */
+    uint32_t layers;   /* blocks that run */
+    size_t last_steps; /* steps of the last of them; all when the epilogue runs */
+    mha_depth last_depth;
+    bool epilogue;
+} mha_stack_plan;
+
+typedef struct mha_plan {
+    mha_stack_plan stack[2];
+    bool head;
+    mha_plan_info info;
+} mha_plan;
+
+/* One forward pass over one batch of documents. */
+typedef struct mha_forward {
+    mha_engine *e;
+    const struct mha_model *m;
+    const mha_kernels *k;
+    const mha_watch *watch;
+    const mha_plan *plan;
+    const mha_document *docs; /* of this batch */
+    size_t doc_count, first_document;
+    mha_rows side[2]; /* inputs of stack 0 and 1 */
+
+    size_t at; /* the stack that runs: index into m->stack and side */
+    uint32_t layer;
+    size_t attn; /* index of the current attention step in info.attn */
+    mha_depth depth;
+    float *reg[MHA_REGISTER_COUNT];
+    size_t reg_rows[MHA_REGISTER_COUNT], reg_width[MHA_REGISTER_COUNT];
+    mha_work *work; /* attention tasks of the current side */
+    size_t work_count;
+    mha_kv_cache *cache; /* [attn_count] or NULL */
+    size_t gate_stride;  /* row length of a document's gates: most heads of any step */
+    float *logits_out;   /* a generation's own: gets the last row's logits, or NULL */
+    bool keep_memory;    /* the encoder's memory is there from an earlier step */
+    mha_progress progress;
+    void *progress_context;
+    double done, total; /* work of the whole run, in tokens·layers */
+} mha_forward;
+
+/* Cosines and sines of an attention step's rotary for positions 0 … positions − 1. */
+mha_status mha_rotary_get(mha_engine *e, const mha_attn_args *a, size_t positions,
+                          const mha_rotary **out, mha_err *err);
+
+/* Scratch of at least count floats (bytes for STATS); contents are undefined. */
+mha_status mha_scratch_get(mha_engine *e, mha_scratch which, size_t count, size_t size, void **out,
+                           mha_err *err);
+
+/* Works out which layers and steps have to run; read_out asks for logits whatever probes want. */
+void mha_plan_make(mha_plan *plan, const struct mha_model *m, const mha_watch *watch,
+                   bool read_out);
+/* Adds memory, multiply-adds and batches for these documents. */
+void mha_plan_cost(mha_plan *plan, const mha_engine *e, const mha_document *docs, size_t count);
+/* How many documents from `first` on form the next batch. Depends on the documents only. */
+size_t mha_batch_count(const mha_document *docs, size_t count, size_t first);
+/* Tokens of a document on the side of stack i. */
+size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_t i);
+
+/* Offsets and special positions of both sides; release also frees the work list. */
+mha_status mha_batch_init(mha_forward *f, mha_err *err);
+void mha_batch_release(mha_forward *f);
+/* The attention tasks of the side that runs now. */
+mha_status mha_batch_work(mha_forward *f, mha_err *err);
+
+/* Runs one batch; forward.c. */
+mha_status mha_forward_run(mha_forward *f, mha_err *err);
+
+/* One op = one file with its forward (and its backward beside it). */
+typedef mha_status (*mha_op_forward)(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_embed(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_linear(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_norm(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_mlp(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_act(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_scale(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_add(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_pool(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_logits(mha_forward *f, const mha_step *s, mha_err *err);
+
+/* Makes register `r` [rows, width] and returns its memory. */
+mha_status mha_register_make(mha_forward *f, mha_register r, size_t rows, size_t width, float **out,
+                             mha_err *err);
+
+/* The document that packed row `row` belongs to. */
+size_t mha_rows_document(const mha_rows *rows, size_t docs, size_t row);
+
+/* Calls task(f, …) for row ranges of MHA_BLOCK_ROWS rows in parallel. */
+typedef struct mha_row_range {
+    size_t first, count;
+} mha_row_range;
+typedef mha_status (*mha_rows_fn)(void *context, mha_row_range rows, mha_err *err);
+mha_status mha_rows_run(mha_forward *f, size_t rows, mha_rows_fn fn, void *context, mha_err *err);
+
+/* Where the pass is, for messages: "enc layer 3". */
+void mha_forward_place(const mha_forward *f, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,159 @@
+/* matmul.c: y = x·Wᵀ for every way in which W can be stored.
+ *
+ * Plain aligned float matrices are used where they lie. Others are widened as a whole into scratch,
+ * once a call, and then multiplied like plain ones. A few rows (generation) are multiplied by the
+ * stored type directly, which reads the weights once and at their stored size. */
+#include "engine/matmul.h"
+#include "base/fail.h"
+#include "kernel/gemm.h"
+
+#define DIRECT_COLS 64
+
+static const unsigned char *stored_row(const mha_weight *w, size_t r)
+{
+    const mha_dtype_info *t = mha_dtype_get(w->type);
+    size_t row = r / w->group * w->group_stride + r % w->group;
+    return w->data + row * (w->stride / t->block) * t->bytes;
+}
+
+void mha_weight_row(const mha_kernels *k, const mha_weight *w, size_t r, float *dst)
+{
+    k->widen[w->type](dst, stored_row(w, r), w->in);
+}
+
+/* ---- widening a whole matrix ---------------------------------------------------------------- */
+
+typedef struct widen_job {
+    const mha_kernels *k;
+    const mha_weight *w;
+    float *dst;
+} widen_job;
+
+static mha_status widen_rows(void *context, size_t task, size_t worker, mha_err *err)
+{
+    (void)worker;
+    (void)err;
+    const widen_job *j = context;
+    size_t rows = j->w->in_out ? j->w->in : j->w->out, end = (task + 1) * MHA_BLOCK_ROWS;
+    for (size_t r = task * MHA_BLOCK_ROWS; r < rows && r < end; r++) {
+        if (!j->w->in_out) {
+            mha_weight_row(j->k, j->w, r, j->dst + r * j->w->in);
+            continue;
+        }
+        /* columns are outputs: gather each group of them */
+        const mha_dtype_info *t = mha_dtype_get(j->w->type);
+        for (size_t c = 0; c < j->w->out; c += j->w->group) {
+            size_t at = r * j->w->stride + c / j->w->group * j->w->group_stride;
+            j->k->widen[j->w->type](j->dst + r * j->w->out + c, j->w->data + at * t->bytes,
+                                    j->w->group);
+        }
+    }
+    return MHA_OK;
+}
+
+mha_status mha_weight_floats(mha_engine *e, const mha_weight *w, const float **out, size_t *ld,
+                             bool *b_transposed, mha_err *err)
+{
+    *b_transposed = !w->in_out;
+    if (w->type == MHA_F32 && w->group == w->out && (uintptr_t)w->data % sizeof(float) == 0) {
+        *out = (const float *)(const void *)w->data;
+        *ld = w->stride;
+        return MHA_OK;
+    }
+    void *wide;
+    MHA_TRY(
+        mha_scratch_get(e, MHA_SCRATCH_WIDE, (size_t)w->out * w->in, sizeof(float), &wide, err));
+    widen_job job = {e->kernels, w, wide};
+    size_t rows = w->in_out ? w->in : w->out;
+    MHA_TRY(
+        mha_pool_run(e->pool, (rows + MHA_BLOCK_ROWS - 1) / MHA_BLOCK_ROWS, widen_rows, &job, err));
+    *out = wide;
+    *ld = w->in_out ? w->out : w->in;
+    return MHA_OK;
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+typedef struct matmul_job {
+    const mha_kernels *k;
+    float *y;
+    size_t ldy;
+    const float *x;
+    size_t ldx, rows;
+    const mha_weight *w;
+    const float *b;
+    size_t ldb;
+    bool b_transposed;
+    const mha_epilogue *epilogue;
+    size_t tile_cols, col_tiles;
+} matmul_job;
+
+static void finish_tile(const matmul_job *j, size_t r0, size_t rows, size_t c0, size_t cols)
+{
+    const mha_epilogue *ep = j->epilogue;
+    if (ep == NULL)
+        return;
+    for (size_t r = r0; r < r0 + rows; r++) {
+        float *y = j->y + r * j->ldy + c0;
+        if (ep->bias != NULL)
+            j->k->add(y, ep->bias + c0, cols);
+        if (ep->gate != NULL) {
+            float *g = ep->gate + r * j->ldy + c0;
+            j->k->act_mul[ep->act](g, y, cols);
+        } else if (ep->act != MHA_ACT_NONE)
+            j->k->act[ep->act](y, cols);
+    }
+}
+
+static mha_status tile(void *context, size_t task, size_t worker, mha_err *err)
+{
+    (void)worker;
+    (void)err;
+    const matmul_job *j = context;
+    size_t r0 = task / j->col_tiles * MHA_TILE_ROWS, c0 = task % j->col_tiles * j->tile_cols;
+    size_t rows = j->rows - r0 < MHA_TILE_ROWS ? j->rows - r0 : MHA_TILE_ROWS;
+    size_t cols = j->w->out - c0 < j->tile_cols ? j->w->out - c0 : j->tile_cols;
+    const float *b = j->b_transposed ? j->b + c0 * j->ldb : j->b + c0;
+    mha_gemm(false, j->b_transposed, rows, cols, j->w->in, 1, j->x + r0 * j->ldx, j->ldx, b, j->ldb,
+             0, j->y + r0 * j->ldy + c0, j->ldy);
+    finish_tile(j, r0, rows, c0, cols);
+    return MHA_OK;
+}
+
+static mha_status direct(void *context, size_t task, size_t worker, mha_err *err)
+{
+    (void)worker;
+    (void)err;
+    const matmul_job *j = context;
+    size_t c0 = task * DIRECT_COLS;
+    size_t cols = j->w->out - c0 < DIRECT_COLS ? j->w->out - c0 : DIRECT_COLS;
+    for (size_t c = c0; c < c0 + cols; c++)
+        for (size_t r = 0; r < j->rows; r++)
+            j->y[r * j->ldy + c] =
+                j->k->dot[j->w->type](stored_row(j->w, c), j->x + r * j->ldx, j->w->in);
+    finish_tile(j, 0, j->rows, c0, cols);
+    return MHA_OK;
+}
+
+mha_status mha_matmul(mha_engine *e, float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
+                      const mha_weight *w, const mha_epilogue *epilogue, mha_err *err)
+{
+    matmul_job j = {.k = e->kernels,
+                    .y = y,
+                    .ldy = ldy,
+                    .x = x,
+                    .ldx = ldx,
+                    .rows = rows,
+                    .w = w,
+                    .epilogue = epilogue};
+    if (rows <= MHA_DIRECT_ROWS && !w->in_out)
+        return mha_pool_run(e->pool, (w->out + DIRECT_COLS - 1) / DIRECT_COLS, direct, &j, err);
+
+    MHA_TRY(mha_weight_floats(e, w, &j.b, &j.ldb, &j.b_transposed, err));
+    /* even column tiles, multiples of 16 wide */
+    size_t tiles = (w->out + MHA_TILE_COLS - 1) / MHA_TILE_COLS;
+    j.tile_cols = ((w->out + tiles - 1) / tiles + 15) / 16 * 16;
+    j.col_tiles = (w->out + j.tile_cols - 1) / j.tile_cols;
+    size_t row_tiles = (rows + MHA_TILE_ROWS - 1) / MHA_TILE_ROWS;
+    return mha_pool_run(e->pool, row_tiles * j.col_tiles, tile, &j, err);
+}

@@ -1,0 +1,66 @@
+/* op_embed.c: EMBED: rows of a table by token id, position or token type. The first embed of a
+ * stack writes the register, later ones add to it. */
+#include "base/fail.h"
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "engine/matmul.h"
+
+typedef struct embed_job {
+    const mha_forward *f;
+    const mha_embed_args *a;
+    float *dst, *row; /* row: [threads, D] scratch when adding */
+    bool add;
+} embed_job;
+
+/* Table row for row t of document d. */
+static size_t table_row(const mha_forward *f, const mha_embed_args *a, size_t d, size_t t)
+{
+    const mha_document *doc = &f->docs[d];
+    bool target = f->at == 1;
+    switch (a->kind) {
+    case MHA_EMBED_TOKEN:
+        return (size_t)(target ? doc->target_ids : doc->ids)[t];
+    case MHA_EMBED_POSITION:
+        return f->side[f->at].past + t + a->offset;
+    case MHA_EMBED_TYPE:
+        return !target && doc->types != NULL ? doc->types[t] : 0;
+    }
+    return 0;
+}
+
+static mha_status embed_rows(void *context, size_t task, size_t worker, mha_err *err)
+{
+    (void)err;
+    const embed_job *j = context;
+    const mha_rows *side = &j->f->side[j->f->at];
+    const mha_kernels *k = j->f->k;
+    size_t D = j->a->table.in, first = task * MHA_BLOCK_ROWS, end = first + MHA_BLOCK_ROWS;
+    size_t d = mha_rows_document(side, j->f->doc_count, first);
+    for (size_t r = first; r < end && r < side->total; r++) {
+        while (r >= side->offset[d + 1])
+            d++;
+        float *y = j->dst + r * D, *x = j->add ? j->row + worker * D : y;
+        mha_weight_row(k, &j->a->table, table_row(j->f, j->a, d, r - side->offset[d]), x);
+        if (j->a->scale != 1)
+            k->scale(x, D, j->a->scale);
+        if (j->add)
+            k->add(y, x, D);
+    }
+    return MHA_OK;
+}
+
+mha_status mha_op_embed(mha_forward *f, const mha_step *s, mha_err *err)
+{
+    size_t rows = f->side[f->at].total, D = s->embed.table.in;
+    embed_job j = {.f = f, .a = &s->embed, .add = f->reg_rows[s->dst] != 0, .dst = f->reg[s->dst]};
+    if (!j.add)
+        MHA_TRY(mha_register_make(f, s->dst, rows, D, &j.dst, err));
+    else if (f->reg_width[s->dst] != D)
+        return mha_fail(err, MHA_ERR_INTERNAL, "embed: tables of different widths");
+    void *row;
+    MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_OUT, mha_pool_threads(f->e->pool) * D, sizeof(float),
+                            &row, err));
+    j.row = row;
+    return mha_pool_run(f->e->pool, (rows + MHA_BLOCK_ROWS - 1) / MHA_BLOCK_ROWS, embed_rows, &j,
+                        err);
+}

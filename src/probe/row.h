@@ -1,0 +1,29 @@
+/* row.h: one row of scores becomes attention weights, and its statistics fall out of the same pass.
+ *
+ * With m >= max s, e_j = exp(s_j − m), ℓ = Σ e_j, u = Σ (s_j − m) e_j:
+ *   p_j = e_j/ℓ,  H = −Σ p ln p = ln ℓ − u/ℓ.
+ * A learned sink adds exp(sink − m) to the denominator but is no key (methods H1). */
+#ifndef MHA_PROBE_ROW_H
+#define MHA_PROBE_ROW_H
+
+#include "kernel/kernel.h"
+#include "mha/probe.h"
+
+#define MHA_NO_DIAGONAL SIZE_MAX
+
+typedef struct mha_row {
+    float *s;                /* [n] scores of the visible keys; becomes e_j */
+    size_t n, first;         /* visible keys first … first + n − 1 */
+    size_t keys;             /* all keys, visible or not */
+    size_t query;            /* i among the keys, MHA_NO_DIAGONAL for cross-attention */
+    const float *sink;       /* NULL: none */
+    const uint32_t *special; /* ascending key positions, [special_count] */
+    size_t special_count;
+    bool has_special;
+} mha_row;
+
+/* Exponentiates the row in place. Returns 1/ℓ (with the sink in ℓ), by which e_j becomes p_j: 0 for
+ * a row without visible keys, NaN when a score is NaN or +infinity. stats may be NULL. */
+float mha_row_weigh(const mha_kernels *k, mha_row *row, mha_row_stats *stats);
+
+#endif
