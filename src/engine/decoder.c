@@ -70,6 +70,8 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
         return mha_fail(err, MHA_ERR_ARG, "the model does not generate: its read-out is %s",
                         m->info.head_name);
     size_t n = mha_side_tokens(m, prompt, last);
+    if (n == 0)
+        return mha_fail(err, MHA_ERR_ARG, "generation starts from at least one token");
     if (capacity < n)
         capacity = n;
     if (m->max_positions != 0 && capacity > m->max_positions)

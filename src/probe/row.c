@@ -57,7 +57,7 @@ static void fill_diagonal(const mha_row *r, double inverse, double left, double 
     st->distance = (left + right) * inverse;
     st->offset = (right - left) * inverse;
     st->self = weight_at(r, inverse, r->query);
-    st->prev = r->query > 0 ? weight_at(r, inverse, r->query - 1) : NAN;
+    st->prev = r->query > 0 ? weight_at(r, inverse, r->query - 1) : (double)NAN;
     st->next = weight_at(r, inverse, r->query + 1);
     st->first = weight_at(r, inverse, 0);
 }
