@@ -2,7 +2,7 @@
  *
  * A trace is a probe that writes the wanted sites, layers and heads of some documents into arrays
  * whose names and shapes are those of the files that `maps` writes. Attention patterns can be seen
- * through a view: special tokens taken out, pieces merged to words, cut to a part, pooled to tiles.
+ * through a view: special tokens taken out, pieces merged to words.
  * The view is applied row by row while the run goes on: no T×S map is ever held that was not asked
  * for. */
 #ifndef MHA_TRACE_H
@@ -43,21 +43,14 @@ typedef struct mha_words {
  * be NULL: n cells. */
 size_t mha_words_cells(const int32_t *words, size_t n, uint32_t *cell);
 
-typedef enum mha_pooling { MHA_POOLING_NONE = 0, MHA_POOLING_MAX, MHA_POOLING_MEAN } mha_pooling;
-
 /* How patterns are looked at, in this order:
  * special: MASS sets the weights on special tokens to 0, RENORM also divides each row by what is
  * left (a row with less than 1e-6 left becomes 0); both need mha_document.special.
  * words: weights are summed over the key pieces and averaged over the query pieces of a word.
- * rows, cols: only cells [first, first + count) of each axis are kept; count 0: all from first on.
- * pooling: tiles of tile_rows × tile_cols cells, the smallest equal tiles that give at most
- * max_rows × max_cols of them (the last may be cut short); MEAN counts masked cells as 0. */
+ * Cutting and pooling are for figures, where they happen row by row (mha_heat in chart.h). */
 typedef struct mha_view {
     mha_special special;
     const mha_words *words; /* [count] by document, NULL: tokens */
-    size_t row_first, row_count, col_first, col_count;
-    mha_pooling pooling;
-    size_t max_rows, max_cols;
 } mha_view;
 
 typedef struct mha_trace_options {
@@ -73,7 +66,6 @@ typedef struct mha_trace_array {
     mha_array_type type; /* F32, or I64 for ids, target_ids and heads */
     size_t dims, shape[3];
     const void *data;
-    size_t tile_rows, tile_cols; /* cells of a tile; 1 where nothing is pooled */
 } mha_trace_array;
 
 typedef struct mha_trace mha_trace;
