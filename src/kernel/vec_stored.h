@@ -8,6 +8,8 @@
 #include "kernel/vec_rows.h"
 #include "kernel/widen.h"
 
+/* Loops over the vectors of a part, or over chains of sums, are unrolled by pragma (gcc and clang
+ * know it): else gcc keeps the array in memory and every addition waits for a store. */
 enum { VEC_PART = 32, VEC_CHAINS = 4 };
 
 /* ---- plain types ---- */
@@ -67,6 +69,7 @@ VEC_INLINE float dot_plain(const void *row, const float *x, size_t n, size_t siz
     size_t i = 0;
 
     for (; i + VEC_CHAINS * VF <= n; i += VEC_CHAINS * VF) {
+#pragma GCC unroll 4
         for (size_t c = 0; c < VEC_CHAINS; c++)
             sum[c] = vf_fma(load(p + (i + c * VF) * size), vf_load(x + i + c * VF), sum[c]);
     }
@@ -257,6 +260,7 @@ static inline part32 unpack_q6_k(const uint8_t *block, size_t part)
 VEC_INLINE void part_values(vf v[VEC_PART / VF], const part32 *part)
 {
     vf_from_bytes(v, part->q);
+#pragma GCC unroll 4
     for (size_t k = 0; k < VEC_PART / VF; k++) {
         const size_t half = 2 * k * VF / VEC_PART;
         v[k] = vf_sub(vf_mul(v[k], vf_set1(part->scale[half])), vf_set1(part->min[half]));
@@ -273,6 +277,7 @@ VEC_INLINE void widen_blocks(float *dst, const void *src, size_t n, size_t eleme
             const part32 part = unpack(block, p);
             vf v[VEC_PART / VF];
             part_values(v, &part);
+#pragma GCC unroll 4
             for (size_t k = 0; k < VEC_PART / VF; k++)
                 vf_store(dst + i + p * VEC_PART + k * VF, v[k]);
         }
@@ -290,6 +295,7 @@ VEC_INLINE float dot_blocks(const void *row, const float *x, size_t n, size_t el
             const part32 part = unpack(block, p);
             vf v[VEC_PART / VF];
             part_values(v, &part);
+#pragma GCC unroll 4
             for (size_t k = 0; k < VEC_PART / VF; k++)
                 sum[k] = vf_fma(v[k], vf_load(x + i + p * VEC_PART + k * VF), sum[k]);
         }
