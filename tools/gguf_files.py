@@ -183,3 +183,60 @@ def write_all(out):
     bert(out / "bert-base", out / "bert-base.gguf")
     return {f"{name}.gguf": name for name in ("llama-gqa", "llama-rope3", "qwen2", "qwen3", "gemma3",
                                               "gpt2-lm", "bert-base")}
+
+
+# Types that the package reads but does not write, and where the f16 scales stand in their blocks.
+SCALES = {T.Q4_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0]}
+
+
+def random_blocks(kind, rows, blocks, scales, rng):
+    """[rows, bytes] blocks of random bits; scales [number of scales, rows * blocks]."""
+    size = gguf.GGML_QUANT_SIZES[kind][1]
+    raw = rng.integers(0, 256, (rows * blocks, size), dtype=np.uint8)
+    for at, values in zip(SCALES[kind], scales):
+        raw[:, at : at + 2] = np.asarray(values, dtype="<f2").reshape(-1, 1).view(np.uint8)
+    return raw.reshape(rows, blocks * size)
+
+
+# Types of a model that mixes them, and of its second layer where they differ.
+MIXED = {"token_embd": T.Q8_0, "output": T.IQ4_NL, "attn_q": T.Q4_0, "attn_k": T.Q5_0, "attn_v": T.F16,
+         "attn_output": T.Q4_1, "ffn_gate": T.Q5_1, "ffn_up": T.BF16, "ffn_down": T.Q4_K}
+MIXED_LATER = {"ffn_down": T.Q6_K, "attn_v": T.Q8_0, "attn_q": T.F32}
+# The spread of d for random blocks whose values have a standard deviation of about 1.
+UNIT = {T.Q4_K: (1 / 240, 7.5 / 240), T.Q6_K: (1 / 1350,), T.IQ4_NL: (1 / 70,)}
+
+
+def quantised(weight, kind, rng):
+    """(stored form, the float32 values that it stands for) of a matrix [out, in]."""
+    if kind == T.F32:
+        return weight, weight
+    if kind in UNIT:
+        rows, width = weight.shape
+        blocks = width // gguf.GGML_QUANT_SIZES[kind][0]
+        scales = [np.full(rows * blocks, u * weight.std()) for u in UNIT[kind]]
+        raw = random_blocks(kind, rows, blocks, scales, rng)
+    else:
+        raw = gguf.quants.quantize(weight, kind)
+    if kind == T.F16:
+        return raw, raw.astype(np.float32)
+    return (raw, kind), gguf.quants.dequantize(raw, kind).astype(np.float32)
+
+
+def write_quantised(path, weights, config):
+    """Writes a llama file of mixed types; returns the weights by their names in safetensors."""
+    rng = np.random.default_rng(13)
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    keys = llama_keys(config)
+    keys["rope.freq_base"] = float(config["rope_parameters"]["rope_theta"])
+    tensors, meant = {}, {}
+    for name, value in weights.items():
+        new = rename(name, LLAMA_NAMES, "model.layers.")
+        kind = new.split(".")[-2]
+        if value.ndim == 1:
+            tensors[new] = meant[name] = value
+            continue
+        later = MIXED_LATER if new.startswith("blk.1.") else {}
+        tensors[new], values = quantised(value, later.get(kind, MIXED[kind]), rng)
+        meant[name] = separate(values, heads[kind]) if kind in heads else values
+    write(path, "llama", keys, tensors)
+    return meant

@@ -196,6 +196,22 @@ def untie_t5(out, seed):
     write_config(out / "config.json", config)
 
 
+def write_expected(model, docs, out):
+    """Runs the documents and stores what came out; returns the entropies for the eye."""
+    report = []
+    for n, doc in enumerate(docs):
+        inputs = {k: torch.from_numpy(v)[None] for k, v in doc.items()}
+        arrays = reference.run(model, inputs)
+        entropy = reference.entropies(arrays)
+        if n == 1:
+            report = [f"{v:.2f}" for v in entropy.values()]
+            assert all(0.15 < v < 0.97 for v in entropy.values()), (out.name, entropy)
+        arrays = {key: shorten(value) for key, value in arrays.items()}
+        arrays.update({STORED[k]: v.astype(np.int64) for k, v in doc.items()})
+        np.savez_compressed(out / f"expected.{n}.npz", **arrays)
+    return report
+
+
 def make(name):
     cls, config, lengths, dtype = MODELS[name]
     out = OUT / name
@@ -211,17 +227,7 @@ def make(name):
 
     model = getattr(tf, cls).from_pretrained(out, dtype=torch.float64)
     check_loaded(model, out)
-    report = []
-    for n, doc in enumerate(documents(config, lengths, seed)):
-        inputs = {k: torch.from_numpy(v)[None] for k, v in doc.items()}
-        arrays = reference.run(model, inputs)
-        entropy = reference.entropies(arrays)
-        if n == 1:
-            report = [f"{v:.2f}" for v in entropy.values()]
-            assert all(0.15 < v < 0.97 for v in entropy.values()), (name, entropy)
-        arrays = {key: shorten(value) for key, value in arrays.items()}
-        arrays.update({STORED[k]: v.astype(np.int64) for k, v in doc.items()})
-        np.savez_compressed(out / f"expected.{n}.npz", **arrays)
+    report = write_expected(model, documents(config, lengths, seed), out)
     size = sum(f.stat().st_size for f in out.iterdir())
     print(f"{name:18s} {size / 1024:6.0f} KB  normalised entropies {' '.join(report)}")
 
@@ -317,6 +323,7 @@ FORMS = {
     "gemma3-old": ("gemma3", gemma3_old),
 }
 SHARDED = "llama-gqa-sharded"
+QUANTISED = "llama-quant"
 
 
 def make_sharded():
@@ -336,6 +343,23 @@ def make_sharded():
     write_config(out / "config.json", config)
 
 
+def make_quantised():
+    """A GGUF file of many block types; the reference runs on the values that the blocks stand for."""
+    config = tf.LlamaConfig(vocab_size=64, hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                            num_key_value_heads=2, head_dim=16, intermediate_size=256,
+                            max_position_embeddings=64, tie_word_embeddings=False, **SMALL_BASE)
+    model = tf.LlamaForCausalLM(config)
+    seed = zlib.crc32(QUANTISED.encode())
+    randomise(model, torch.float32, seed)
+    weights = {k: v.detach().numpy() for k, v in model.state_dict().items()}
+    meant = gguf_files.write_quantised(OUT / f"{QUANTISED}.gguf", weights, config.to_dict())
+    model.load_state_dict({k: torch.from_numpy(v) for k, v in meant.items()})
+    out = OUT / QUANTISED
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    write_expected(model, documents(config, (3, 11), seed), out)
+
+
 def make_forms():
     """The same models as other programs and other years wrote them."""
     for name, (_, form) in FORMS.items():
@@ -344,6 +368,8 @@ def make_forms():
     same = {name: base for name, (base, _) in FORMS.items()}
     same[SHARDED] = "llama-gqa"
     same.update(gguf_files.write_all(OUT))
+    make_quantised()
+    same[f"{QUANTISED}.gguf"] = QUANTISED
     lines = "".join(f"{name}\t{base}\n" for name, base in sorted(same.items()))
     (OUT / "same.tsv").write_text(lines)
     for file in OUT.rglob("*"):
