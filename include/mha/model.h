@@ -65,9 +65,11 @@ typedef struct mha_model_info {
 } mha_model_info;
 
 typedef struct mha_model_options {
-    bool allow_unused;    /* tensors that nothing uses: note them instead of refusing */
-    uint64_t max_tensors; /* 0: default */
-    uint64_t max_header;  /* 0: default */
+    bool allow_unused;       /* tensors that nothing uses: note them instead of refusing */
+    const char *family;      /* text of a family description to use instead of the built-in ones */
+    const char *family_name; /* its name in messages, e.g. the path of the file it came from */
+    uint64_t max_tensors;    /* 0: default */
+    uint64_t max_header;     /* 0: default */
 } mha_model_options;
 
 /* Opens a directory (config.json with *.safetensors) or a .gguf file. options may be NULL.

@@ -41,39 +41,9 @@
 #ifndef MHA_KERNEL_WIDEN_H
 #define MHA_KERNEL_WIDEN_H
 
+#include "base/half.h"
 #include "kernel/kernel.h"
 #include <string.h>
-
-/* The value of an IEEE half: sign 1, exponent 5 (bias 15), fraction 10. NaN stays NaN. */
-static inline float mha_f16_widen(uint16_t h)
-{
-    const uint32_t sign = (uint32_t)(h & 0x8000U) << 16;
-    const uint32_t magnitude = h & 0x7fffU;
-    float value;
-
-    if (magnitude < 0x0400U) { /* zero and denormals: an integer times 2^−24, exact */
-        value = (float)magnitude * 0x1p-24F;
-    } else {
-        /* 112 moves the bias from 15 to 127; infinity and NaN need the rest of the way to 255. */
-        const uint32_t bits = (magnitude << 13) + ((magnitude >= 0x7c00U ? 224U : 112U) << 23);
-        memcpy(&value, &bits, sizeof value);
-    }
-    uint32_t out;
-    memcpy(&out, &value, sizeof out);
-    out |= sign;
-    memcpy(&value, &out, sizeof value);
-    return value;
-}
-
-/* A bfloat16 is the upper half of a float. */
-static inline float mha_bf16_widen(uint16_t h)
-{
-    const uint32_t bits = (uint32_t)h << 16;
-    float value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 static inline uint16_t mha_load_u16(const uint8_t *p)
 {

@@ -5,7 +5,8 @@
  * checkpoint, widened as they are used; vectors (biases, norm gains) are small and are widened
  * here.
  *
- * Registers: X the residual stream [N, D], B and C branches, E the encoder's memory. */
+ * Registers: X the residual stream [N, D], B and C branches, E the encoder's memory: what X is
+ * after the epilogue of the stack before. Only attention with keys = MEMORY reads E. */
 #ifndef MHA_MODEL_PROGRAM_H
 #define MHA_MODEL_PROGRAM_H
 
@@ -50,6 +51,7 @@ typedef enum mha_op {
     MHA_OP_COUNT
 } mha_op;
 
+/* The first EMBED of a prologue sets its register, the following ones add to it. */
 typedef enum mha_embed_kind {
     MHA_EMBED_TOKEN,
     MHA_EMBED_POSITION, /* row = position + offset */
@@ -165,12 +167,14 @@ struct mha_model {
     mha_arena memory;           /* owns vectors, steps, strings */
     mha_stack stack[2];         /* in the order they run: an encoder's memory feeds a decoder */
     size_t stack_count;
-    mha_steps head;         /* read-out after the last stack's epilogue; count 0: no head */
-    uint32_t width;         /* D */
-    uint32_t vocab;         /* rows of the token table */
-    uint32_t max_positions; /* rows of the position table that can be used, 0: no limit */
-    uint32_t types;         /* token type rows, 0: none */
-    char *description;      /* the resolved program as text, for info --program */
+    mha_steps head;            /* read-out after the last stack's epilogue; count 0: no head */
+    uint32_t width;            /* D */
+    uint32_t vocab;            /* rows of the token table */
+    uint32_t max_positions;    /* rows of the position table that can be used, 0: no limit */
+    uint32_t types;            /* token type rows, 0: none */
+    char *description;         /* the resolved program as text, for info --program */
+    const mha_tensor **sorted; /* [checkpoint->tensor_count] by name */
+    unsigned char *tensor_use; /* [checkpoint->tensor_count] 0 unused, 1 not in a step, 2 in one */
 };
 
 #endif

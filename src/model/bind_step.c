@@ -1,0 +1,452 @@
+/* bind_step.c: fills steps from the arguments of a description and checks that they fit each
+ * other: the engine may rely on every shape, width and count of a step. Each step adds one line
+ * to the text that `info --program` shows. */
+#include "base/fail.h"
+#include "model/binder.h"
+#include "model/ops.h"
+#include "model/rope.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_MAX = 600 };
+
+static mha_status misfit(const mha_binder *b, const mha_spec_step *s, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static mha_status misfit(const mha_binder *b, const mha_spec_step *s, const char *format, ...)
+{
+    char text[TEXT_MAX];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return mha_fail(b->err, MHA_ERR_FORMAT, "%s: %s:%zu: %s: %s", b->checkpoint->path,
+                    b->spec->file, s->line, s->op->name, text);
+}
+
+/* ------------------------------------------------------------------------- arguments */
+
+static void mark_used(const mha_binder *b, const mha_tensor *t)
+{
+    if (t != NULL)
+        b->model->tensor_use[t - b->checkpoint->tensors] = MHA_TENSOR_USED;
+}
+
+/* Slots may be absent: optional arguments then stay empty. */
+static mha_status bind_slot_arg(mha_binder *b, const mha_spec_step *s, const mha_spec_arg *arg,
+                                mha_draft *d)
+{
+    const mha_bound *bound = &b->bound[arg->slot];
+    const mha_op_arg *def = arg->def;
+    char *base = (char *)d;
+    if (!bound->done)
+        return misfit(b, s, "slot %s belongs to layers and is not known here",
+                      b->spec->slots[arg->slot].name);
+    if (bound->tensor == NULL)
+        return def->required ? misfit(b, s, "needs %s, but the file has no %s", def->name,
+                                      b->spec->slots[arg->slot].name)
+                             : MHA_OK;
+    mark_used(b, bound->tensor);
+    switch (def->kind) {
+    case MHA_ARG_LINEAR:
+        mark_used(b, bound->bias);
+        memcpy(base + def->at, &bound->weight, sizeof bound->weight);
+        memcpy(base + def->second, &bound->b, sizeof bound->b);
+        break;
+    case MHA_ARG_MATRIX:
+        memcpy(base + def->at, &bound->weight, sizeof bound->weight);
+        break;
+    case MHA_ARG_NORM: {
+        mark_used(b, bound->bias);
+        mha_norm_args norm;
+        memcpy(&norm, base + def->at, sizeof norm);
+        norm.w = bound->w;
+        norm.b = bound->b;
+        norm.n = bound->shape[0];
+        memcpy(base + def->at, &norm, sizeof norm);
+        break;
+    }
+    default: {
+        uint32_t n = bound->shape[0] * (bound->rank == 2 ? bound->shape[1] : 1);
+        memcpy(base + def->at, &bound->w, sizeof bound->w);
+        memcpy(base + def->second, &n, sizeof n);
+    }
+    }
+    return mha_buf_addf(&b->text, b->err, "  %s=%s", def->name, bound->label);
+}
+
+static mha_status bind_word_arg(mha_binder *b, const mha_spec_step *s, const mha_spec_arg *arg,
+                                int *out)
+{
+    const char *word = arg->word;
+    if (word == NULL) {
+        mha_value v;
+        MHA_TRY(mha_binder_value(b, arg->expr, s->line, &v));
+        word = v.kind == MHA_VALUE_STRING ? v.string : "(not a string)";
+    }
+    *out = mha_op_word_value(arg->def->words, word);
+    if (*out >= 0)
+        return mha_buf_addf(&b->text, b->err, " %s=%s", arg->def->name, word);
+    char reasons[200] = "", known[200] = "";
+    if (arg->expr != NULL)
+        mha_binder_reasons(b, arg->expr, reasons, sizeof reasons);
+    for (const mha_op_word *w = arg->def->words; w->name != NULL; w++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), " %s", w->name);
+    return mha_fail(b->err, MHA_ERR_UNSUPPORTED, "%s: %s \"%.60s\" is not supported%s; known:%s",
+                    b->config_file, arg->def->name, word, reasons, known);
+}
+
+static mha_status bind_real_arg(mha_binder *b, const mha_spec_step *s, const mha_spec_arg *arg,
+                                float *out)
+{
+    double v;
+    MHA_TRY(mha_binder_number(b, arg->expr, s->line, &v));
+    *out = (float)v;
+    if (!isfinite(*out)) {
+        char reasons[200];
+        mha_binder_reasons(b, arg->expr, reasons, sizeof reasons);
+        return mha_fail(b->err, MHA_ERR_FORMAT, "%s: %s = %s is %g%s", b->config_file,
+                        arg->def->name, mha_expr_text(arg->expr), v, reasons);
+    }
+    return mha_buf_addf(&b->text, b->err, " %s=%.6g", arg->def->name, v);
+}
+
+/* An optional number that the config gives as null is not given. */
+static mha_status is_null(mha_binder *b, const mha_spec_step *s, const mha_spec_arg *arg, bool *out)
+{
+    mha_value v = {.kind = MHA_VALUE_NUMBER};
+    if (arg->expr != NULL && !arg->def->required)
+        MHA_TRY(mha_binder_value(b, arg->expr, s->line, &v));
+    *out = v.kind == MHA_VALUE_NULL;
+    return MHA_OK;
+}
+
+static mha_status bind_arg(mha_binder *b, const mha_spec_step *s, const mha_spec_arg *arg,
+                           mha_draft *d)
+{
+    const mha_op_arg *def = arg->def;
+    char *to = (char *)d + def->at;
+    union {
+        uint32_t count;
+        float real;
+        bool flag;
+        int word;
+        mha_value value;
+    } v;
+    bool null;
+    if (def->kind <= MHA_ARG_FLOATS)
+        return bind_slot_arg(b, s, arg, d);
+    MHA_TRY(is_null(b, s, arg, &null));
+    if (null && def->kind != MHA_ARG_VALUE)
+        return MHA_OK;
+    switch (def->kind) {
+    case MHA_ARG_COUNT:
+        MHA_TRY(mha_binder_count(b, arg->expr, s->line, def->name, &v.count));
+        memcpy(to, &v.count, sizeof v.count);
+        return mha_buf_addf(&b->text, b->err, " %s=%u", def->name, v.count);
+    case MHA_ARG_REAL:
+        MHA_TRY(bind_real_arg(b, s, arg, &v.real));
+        memcpy(to, &v.real, sizeof v.real);
+        return MHA_OK;
+    case MHA_ARG_FLAG:
+        MHA_TRY(mha_binder_truth(b, arg->expr, s->line, true, &v.flag));
+        memcpy(to, &v.flag, sizeof v.flag);
+        return v.flag ? mha_buf_addf(&b->text, b->err, " %s", def->name) : MHA_OK;
+    case MHA_ARG_WORD:
+        MHA_TRY(bind_word_arg(b, s, arg, &v.word));
+        memcpy(to, &v.word, sizeof v.word); /* all enums of steps are ints */
+        return MHA_OK;
+    default:
+        MHA_TRY(mha_binder_value(b, arg->expr, s->line, &v.value));
+        memcpy(to, &v.value, sizeof v.value);
+        return v.value.kind == MHA_VALUE_NUMBER
+                   ? mha_buf_addf(&b->text, b->err, " %s=%.9g", def->name, v.value.number)
+                   : MHA_OK;
+    }
+}
+
+/* ---------------------------------------------------------------------------- checks */
+
+static mha_status check_linear(const mha_binder *b, const mha_spec_step *s, const char *name,
+                               const mha_weight *w, uint32_t out, uint32_t in)
+{
+    if (w->out == out && w->in == in)
+        return MHA_OK;
+    return misfit(b, s, "%s is [%u, %u], needed is [%u, %u]", name, w->out, w->in, out, in);
+}
+
+static mha_status bind_rope(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    if (a->rope_width == 0)
+        a->rope_width = a->width;
+    if (d->theta.kind != MHA_VALUE_NUMBER)
+        return misfit(b, s, "rope needs theta=NUMBER");
+    const json_t *scaling = d->scaling.kind == MHA_VALUE_JSON ? d->scaling.json : NULL;
+    if (d->scaling.kind != MHA_VALUE_JSON && d->scaling.kind != MHA_VALUE_NULL)
+        return misfit(b, s, "scaling is not an object");
+    if (d->divisors != NULL && d->divisor_count != a->rope_width / 2)
+        return misfit(b, s, "%u divisors for %u frequencies", d->divisor_count, a->rope_width / 2);
+    for (size_t i = 0; i < MHA_ROPE_CACHE; i++) {
+        const mha_rope_entry *e = &b->rope[i];
+        if (e->freq != NULL && e->width == a->rope_width && e->theta == d->theta.number &&
+            e->scaling == scaling && e->divisors == d->divisors) {
+            a->rope_freq = e->freq;
+            a->rope_mscale = e->mscale;
+            return MHA_OK;
+        }
+    }
+    float *freq;
+    mha_rope_settings settings = {a->rope_width, a->width,    d->theta.number,
+                                  scaling,       d->divisors, d->positions};
+    MHA_TRY(mha_arena_alloc((void **)&freq, b->memory, a->rope_width / 2, sizeof *freq, b->err));
+    mha_status status = mha_rope_fill(freq, &a->rope_mscale, &settings, b->err);
+    if (status != MHA_OK)
+        return mha_fail_prefix(b->err, status, b->config_file);
+    a->rope_freq = freq;
+    b->rope[b->rope_next++ % MHA_ROPE_CACHE] = (mha_rope_entry){
+        a->rope_width, d->theta.number, scaling, d->divisors, freq, a->rope_mscale};
+    return MHA_OK;
+}
+
+/* The table of relative positions: [buckets, H]. */
+static mha_status bind_bias(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    a->bias = MHA_BIAS_BUCKETS;
+    a->bias_buckets = d->bucket_count / a->heads;
+    /* half of the buckets of a side are single distances, the others grow up to `distance` */
+    uint32_t exact = a->bias_buckets / (a->bias_bidirectional ? 4 : 2);
+    if (d->bucket_count % a->heads != 0 || exact == 0 || a->bias_max_distance <= exact)
+        return misfit(b, s, "%u numbers for %u heads and distance %u are no table of buckets",
+                      d->bucket_count, a->heads, a->bias_max_distance);
+    return MHA_OK;
+}
+
+static mha_status qk_norm(const mha_binder *b, const mha_spec_step *s, const mha_draft *d,
+                          const char *name, mha_norm_args *norm)
+{
+    if (norm->n == 0)
+        return MHA_OK;
+    if (norm->n != d->step.attn.width)
+        return misfit(b, s, "%s has %u gains for heads of %u", name, norm->n, d->step.attn.width);
+    norm->kind = (mha_norm_kind)d->qk_norm;
+    norm->eps = d->qk_eps;
+    return MHA_OK;
+}
+
+static mha_status finish_attn(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    if (a->kv_heads == 0)
+        a->kv_heads = a->heads;
+    if (a->heads == 0 || a->heads > UINT16_MAX || a->width == 0)
+        return misfit(b, s, "%u heads of width %u", a->heads, a->width);
+    if (a->heads % a->kv_heads != 0)
+        return misfit(b, s, "%u heads cannot share %u key/value heads", a->heads, a->kv_heads);
+    uint64_t inner = (uint64_t)a->heads * a->width, shared = (uint64_t)a->kv_heads * a->width;
+    if (inner > INT32_MAX)
+        return misfit(b, s, "%u heads of width %u are too many", a->heads, a->width);
+    uint32_t in = b->width[s->src], memory = a->keys == MHA_KEYS_MEMORY ? b->width[MHA_E] : in;
+    if (memory == 0)
+        return misfit(b, s, "no encoder ran before: keys=memory has nothing to read");
+    MHA_TRY(check_linear(b, s, "q", &a->q, (uint32_t)inner, in));
+    MHA_TRY(check_linear(b, s, "k", &a->k, (uint32_t)shared, memory));
+    MHA_TRY(check_linear(b, s, "v", &a->v, (uint32_t)shared, memory));
+    MHA_TRY(check_linear(b, s, "o", &a->o, a->o.out, (uint32_t)inner));
+    if (a->keys == MHA_KEYS_MEMORY && (d->causal || a->window > 0 || a->rope != MHA_ROPE_NONE))
+        return misfit(b, s, "memory has no order: no causal, window or rope");
+    a->mask = d->causal ? (a->window > 0 ? MHA_MASK_CAUSAL_WINDOW : MHA_MASK_CAUSAL)
+                        : (a->window > 0 ? MHA_MASK_WINDOW : MHA_MASK_FULL);
+    MHA_TRY(qk_norm(b, s, d, "q_norm", &a->q_norm));
+    MHA_TRY(qk_norm(b, s, d, "k_norm", &a->k_norm));
+    a->rope_mscale = 1;
+    if (a->rope != MHA_ROPE_NONE)
+        MHA_TRY(bind_rope(b, s, d));
+    else
+        a->rope_width = 0;
+    if (a->bias_table != NULL)
+        MHA_TRY(bind_bias(b, s, d));
+    if (a->softcap < 0)
+        return misfit(b, s, "softcap = %g is negative", (double)a->softcap);
+    b->width[s->dst] = a->o.out;
+    return MHA_OK;
+}
+
+static mha_status finish_mlp(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_mlp_args *m = &d->step.mlp;
+    m->width = m->up.out;
+    MHA_TRY(check_linear(b, s, "up", &m->up, m->width, b->width[s->src]));
+    if (m->gate.data != NULL)
+        MHA_TRY(check_linear(b, s, "gate", &m->gate, m->width, b->width[s->src]));
+    MHA_TRY(check_linear(b, s, "down", &m->down, m->down.out, m->width));
+    b->width[s->dst] = m->down.out;
+    if (b->model->info.mlp_width < m->width)
+        b->model->info.mlp_width = m->width;
+    return MHA_OK;
+}
+
+/* The first embedding of a prologue sets the register, further ones are added. */
+static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    const mha_embed_args *e = &d->step.embed;
+    struct mha_model *m = b->model;
+    if (b->width[s->dst] != 0 && b->width[s->dst] != e->table.in)
+        return misfit(b, s, "table is [%u, %u], the register is %u wide", e->table.out, e->table.in,
+                      b->width[s->dst]);
+    if (e->kind != MHA_EMBED_POSITION && e->offset != 0)
+        return misfit(b, s, "only positions have an offset");
+    if (e->offset >= e->table.out)
+        return misfit(b, s, "offset %u in a table of %u rows", e->offset, e->table.out);
+    b->width[s->dst] = e->table.in;
+    uint32_t rows = e->table.out - e->offset;
+    uint32_t *limit = e->kind == MHA_EMBED_TOKEN  ? &m->vocab
+                      : e->kind == MHA_EMBED_TYPE ? &m->types
+                                                  : &m->max_positions;
+    if (*limit == 0 || rows < *limit)
+        *limit = rows;
+    return MHA_OK;
+}
+
+static mha_status finish_logits(const mha_binder *b, const mha_spec_step *s, const mha_draft *d)
+{
+    const mha_logits_args *l = &d->step.logits;
+    MHA_TRY(check_linear(b, s, "w", &l->w, l->w.out, b->width[s->src]));
+    if (d->bias_count != 0 && d->bias_count != l->w.out)
+        return misfit(b, s, "%u biases for %u rows", d->bias_count, l->w.out);
+    if (l->softcap < 0)
+        return misfit(b, s, "softcap = %g is negative", (double)l->softcap);
+    return MHA_OK;
+}
+
+static mha_status finish_norm(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_norm_args *n = &d->step.norm;
+    n->kind = strcmp(s->op->name, "rms") == 0 ? MHA_NORM_RMS : MHA_NORM_LAYER;
+    if (n->n != b->width[s->src])
+        return misfit(b, s, "%u gains for a register %u wide", n->n, b->width[s->src]);
+    if (n->eps < 0)
+        return misfit(b, s, "eps = %g is negative", (double)n->eps);
+    b->width[s->dst] = n->n;
+    return MHA_OK;
+}
+
+/* Checks what the arguments say together, and notes what the step does to register widths. */
+static mha_status finish_step(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    switch (s->op->op) {
+    case MHA_OP_EMBED:
+        return finish_embed(b, s, d);
+    case MHA_OP_LINEAR:
+        MHA_TRY(check_linear(b, s, "w", &d->step.linear.w, d->step.linear.w.out, b->width[s->src]));
+        b->width[s->dst] = d->step.linear.w.out;
+        return MHA_OK;
+    case MHA_OP_NORM:
+        return finish_norm(b, s, d);
+    case MHA_OP_ATTN:
+        return finish_attn(b, s, d);
+    case MHA_OP_MLP:
+        return finish_mlp(b, s, d);
+    case MHA_OP_LOGITS:
+        return finish_logits(b, s, d);
+    case MHA_OP_ADD:
+        if (b->width[s->dst] != b->width[s->src])
+            return misfit(b, s, "%s is %u wide, %s %u", mha_register_name(s->dst), b->width[s->dst],
+                          mha_register_name(s->src), b->width[s->src]);
+        return MHA_OK;
+    default:
+        b->width[s->dst] = b->width[s->src];
+        return MHA_OK;
+    }
+}
+
+/* ----------------------------------------------------------------------------- steps */
+
+static mha_status note_attention(mha_binder *b, mha_stack_id stack, const mha_attn_args *a)
+{
+    if ((b->attn_count & (b->attn_count - 1)) == 0)
+        MHA_TRY(mha_grow((void **)&b->attn, b->attn_count,
+                         b->attn_count == 0 ? 1 : 2 * b->attn_count, sizeof *b->attn, b->err));
+    b->attn[b->attn_count++] = (mha_attn_info){
+        .stack = stack,
+        .kind = a->keys == MHA_KEYS_MEMORY ? MHA_CROSS : MHA_SELF,
+        .layer = (uint32_t)b->layer,
+        .heads = a->heads,
+        .kv_heads = a->kv_heads,
+        .width = a->width,
+        .causal = a->mask == MHA_MASK_CAUSAL || a->mask == MHA_MASK_CAUSAL_WINDOW,
+        .window = a->window,
+        .sink = a->sinks != NULL,
+        .head_ids = a->head_ids,
+    };
+    return MHA_OK;
+}
+
+static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id stack,
+                            mha_step *out)
+{
+    mha_draft d = {.qk_norm = MHA_NORM_RMS};
+    d.step.op = s->op->op;
+    d.step.dst = s->dst;
+    d.step.src = s->src;
+    if (s->op->op == MHA_OP_EMBED)
+        d.step.embed.scale = 1;
+    if (s->op->has_src && b->width[s->src] == 0)
+        return misfit(b, s, "register %s is read before it is written", mha_register_name(s->src));
+    if (s->op->op == MHA_OP_ATTN && b->layer < 0)
+        return misfit(b, s, "attention belongs into a block");
+    MHA_TRY(mha_buf_addf(&b->text, b->err, "    "));
+    if (s->op->has_dst)
+        MHA_TRY(mha_buf_addf(&b->text, b->err, "%s <- ", mha_register_name(s->dst)));
+    MHA_TRY(mha_buf_adds(&b->text, s->op->name, b->err));
+    if (s->op->has_src)
+        MHA_TRY(mha_buf_addf(&b->text, b->err, " %s", mha_register_name(s->src)));
+    if (s->op->words != NULL) {
+        int word = mha_op_word_value(s->op->words, s->word);
+        memcpy((char *)&d + s->op->word_at, &word, sizeof word);
+        MHA_TRY(mha_buf_addf(&b->text, b->err, " %s", s->word));
+    }
+    for (int slots = 0; slots < 2; slots++) /* numbers first: they are short */
+        for (size_t i = 0; i < s->args; i++)
+            if ((s->arg[i].def->kind <= MHA_ARG_FLOATS) == slots)
+                MHA_TRY(bind_arg(b, s, &s->arg[i], &d));
+    MHA_TRY(finish_step(b, s, &d));
+    MHA_TRY(mha_buf_adds(&b->text, "\n", b->err));
+    if (s->op->op == MHA_OP_ATTN)
+        MHA_TRY(note_attention(b, stack, &d.step.attn));
+    *out = d.step;
+    return MHA_OK;
+}
+
+/* A block holds at most one step of each kind of attention: their heads have names by layer. */
+static mha_status check_attention(const mha_binder *b, const mha_spec_step *s,
+                                  const mha_steps *steps)
+{
+    const mha_step *last = &steps->step[steps->count - 1];
+    for (size_t i = 0; i + 1 < steps->count; i++)
+        if (last->op == MHA_OP_ATTN && steps->step[i].op == MHA_OP_ATTN &&
+            steps->step[i].attn.keys == last->attn.keys)
+            return misfit(b, s, "a block has one step of self- and one of cross-attention at most");
+    return MHA_OK;
+}
+
+mha_status mha_bind_steps(mha_binder *b, const mha_spec_steps *steps, mha_stack_id stack,
+                          mha_steps *out)
+{
+    MHA_TRY(
+        mha_arena_alloc((void **)&out->step, b->memory, steps->count, sizeof *out->step, b->err));
+    for (size_t i = 0; i < steps->count; i++) {
+        const mha_spec_step *s = &steps->step[i];
+        bool wanted;
+        MHA_TRY(mha_binder_truth(b, s->when, s->line, true, &wanted));
+        if (!wanted)
+            continue;
+        MHA_TRY(bind_step(b, s, stack, &out->step[out->count]));
+        out->count++;
+        MHA_TRY(check_attention(b, s, out));
+    }
+    return MHA_OK;
+}

@@ -1,0 +1,454 @@
+/* bind_tensor.c: finds the tensors of slots by name, checks their shapes exactly, and makes views
+ * of matrices and floats of vectors. Every tensor of the file is accounted for here. */
+#include "base/fail.h"
+#include "model/binder.h"
+#include "model/floats.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_MAX_BYTES = 512, SHAPE_TEXT = 160 };
+
+/* ------------------------------------------------------------------------- names */
+
+/* What wrappers of training frameworks put in front of every name. */
+static const char *const wrappers[] = {"module.", "_orig_mod."};
+
+mha_status mha_bind_wrapper(mha_binder *b)
+{
+    const mha_checkpoint *c = b->checkpoint;
+    char wrapper[64] = "";
+    size_t n = 0;
+    for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers;) {
+        size_t add = strlen(wrappers[w]), i = 0;
+        while (i < c->tensor_count && strncmp(c->tensors[i].name + n, wrappers[w], add) == 0)
+            i++;
+        if (i < c->tensor_count || c->tensor_count == 0 || n + add >= sizeof wrapper) {
+            w++;
+            continue;
+        }
+        memcpy(wrapper + n, wrappers[w], add + 1);
+        n += add;
+        w = 0; /* they may be nested in any order */
+    }
+    char *copy;
+    MHA_TRY(mha_arena_strdup(&copy, b->memory, wrapper, b->err));
+    b->wrapper = copy;
+    return MHA_OK;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+/* wrapper + prefix + name, then the same with each alias that fits. */
+static const mha_tensor *find_with_prefix(const mha_binder *b, const char *prefix, const char *name)
+{
+    char full[NAME_MAX_BYTES];
+    int n = snprintf(full, sizeof full, "%s%s%s", b->wrapper, prefix, name);
+    if (n < 0 || (size_t)n >= sizeof full)
+        return NULL;
+    const mha_tensor *t = mha_checkpoint_find(b->checkpoint, full);
+    const mha_spec_words *aliases = &b->spec->aliases;
+    for (size_t i = 0; t == NULL && i + 1 < aliases->count; i += 2) {
+        const char *suffix = aliases->word[i], *old = aliases->word[i + 1];
+        size_t stem = (size_t)n - strlen(suffix);
+        if (!ends_with(full, suffix) || stem + strlen(old) >= sizeof full)
+            continue;
+        char renamed[NAME_MAX_BYTES];
+        memcpy(renamed, full, stem);
+        memcpy(renamed + stem, old, strlen(old) + 1);
+        t = mha_checkpoint_find(b->checkpoint, renamed);
+    }
+    return t;
+}
+
+const mha_tensor *mha_binder_find(const mha_binder *b, const char *name)
+{
+    const mha_tensor *t = NULL;
+    for (size_t i = 0; t == NULL && i < b->spec->prefixes.count && !b->gguf; i++)
+        t = find_with_prefix(b, b->spec->prefixes.word[i], name);
+    return t != NULL ? t : find_with_prefix(b, "", name);
+}
+
+static unsigned char *use_of(const mha_binder *b, const mha_tensor *t)
+{
+    return &b->model->tensor_use[t - b->checkpoint->tensors];
+}
+
+/* `pattern` + `end` with {l} replaced by the layer. */
+static bool expand(const mha_binder *b, char *out, size_t size, const char *pattern,
+                   const char *end)
+{
+    const char *l = strstr(pattern, "{l}");
+    int n = l == NULL ? snprintf(out, size, "%s%s", pattern, end)
+                      : snprintf(out, size, "%.*s%d%s%s", (int)(l - pattern), pattern, b->layer,
+                                 l + 3, end);
+    return n >= 0 && (size_t)n < size;
+}
+
+static bool same_tensor(const mha_tensor *a, const mha_tensor *b)
+{
+    return a->type == b->type && a->bytes == b->bytes && a->rank == b->rank &&
+           memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0 &&
+           (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
+}
+
+/* Further names of a tensor that was found are second copies, and must be equal to the first. */
+static mha_status check_copy(const mha_binder *b, const mha_tensor *first, const mha_tensor *copy)
+{
+    if (!same_tensor(first, copy))
+        return mha_fail(b->err, MHA_ERR_FORMAT,
+                        "%s: tensors %s and %s should be copies of each other, but differ",
+                        b->checkpoint->path, first->name, copy->name);
+    if (*use_of(b, copy) == MHA_TENSOR_UNUSED)
+        *use_of(b, copy) = MHA_TENSOR_IGNORED;
+    return MHA_OK;
+}
+
+/* The tensor of a slot: NULL when none of its names is there. *pattern: the name that was. */
+static mha_status find_slot(const mha_binder *b, const mha_spec_slot *slot, const char *end,
+                            const mha_tensor **out, const char **pattern)
+{
+    const mha_spec_words *names = b->gguf ? &slot->gguf : &slot->names;
+    *out = NULL;
+    for (size_t i = 0; i < names->count; i++) {
+        char name[NAME_MAX_BYTES];
+        if (!expand(b, name, sizeof name, names->word[i], end))
+            return mha_fail(b->err, MHA_ERR_LIMIT, "%s:%zu: the tensor name is too long",
+                            b->spec->file, slot->line);
+        const mha_tensor *t = mha_binder_find(b, name);
+        if (t == NULL || t == *out)
+            continue;
+        if (*out != NULL) {
+            MHA_TRY(check_copy(b, *out, t));
+            continue;
+        }
+        *out = t;
+        *pattern = names->word[i];
+        if (*use_of(b, t) == MHA_TENSOR_UNUSED)
+            *use_of(b, t) = MHA_TENSOR_IGNORED; /* until a step uses it */
+    }
+    return MHA_OK;
+}
+
+/* ------------------------------------------------------------------------ shapes */
+
+/* "[2·D=48, V]" style is not needed: a plain number shows only once. */
+static void expected_text(char *out, size_t size, const mha_expr *const *dims,
+                          const uint64_t *values, size_t rank)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < rank && used < size; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%llu", (unsigned long long)values[i]);
+        bool plain = strcmp(mha_expr_text(dims[i]), number) == 0;
+        int n = snprintf(out + used, size - used, "%s%.40s%s%s", i == 0 ? "[" : ", ",
+                         mha_expr_text(dims[i]), plain ? "" : "=", plain ? "" : number);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (used + 1 < size)
+        memcpy(out + used, "]", 2);
+}
+
+static void found_text(char *out, size_t size, const mha_tensor *t)
+{
+    size_t used = 0;
+    int n = snprintf(out, size, "[");
+    for (size_t i = 0; n > 0; i++) {
+        used += (size_t)n;
+        if (i == t->rank || used >= size)
+            break;
+        n = snprintf(out + used, size - used, "%s%llu", i == 0 ? "" : ", ",
+                     (unsigned long long)t->shape[i]);
+    }
+    if (used + 1 < size)
+        memcpy(out + used, "]", 2);
+}
+
+static mha_status check_shape(const mha_binder *b, const mha_tensor *t, const mha_expr *const *dims,
+                              const uint64_t *values, size_t rank)
+{
+    bool same = t->rank == rank;
+    for (size_t i = 0; same && i < rank; i++)
+        same = t->shape[i] == values[i];
+    if (same)
+        return MHA_OK;
+    char expected[SHAPE_TEXT], found[SHAPE_TEXT];
+    expected_text(expected, sizeof expected, dims, values, rank);
+    found_text(found, sizeof found, t);
+    bool turned = rank == 2 && t->rank == 2 && t->shape[0] == values[1] && t->shape[1] == values[0];
+    return mha_fail(b->err, MHA_ERR_FORMAT, "%s: tensor %s: expected %s, found %s%s",
+                    b->checkpoint->path, t->name, expected, found,
+                    turned ? " (stored transposed?)" : "");
+}
+
+/* ------------------------------------------------------------------------- slots */
+
+/* The rows of a fused tensor that belong to a slot. */
+typedef struct rows {
+    uint32_t of, at, group, step; /* of: rows that the tensor has */
+} rows;
+
+static mha_status eval_rows(mha_binder *b, const mha_spec_slot *slot, uint32_t out, rows *r)
+{
+    *r = (rows){out, 0, out, out};
+    const struct {
+        const mha_expr *expr;
+        uint32_t *to;
+        const char *name;
+    } parts[] = {{slot->from, &r->of, "from"},
+                 {slot->at, &r->at, "at"},
+                 {slot->group, &r->group, "group"},
+                 {slot->step, &r->step, "step"}};
+    for (size_t i = 0; i < 4; i++)
+        if (parts[i].expr != NULL)
+            MHA_TRY(mha_binder_count(b, parts[i].expr, slot->line, parts[i].name, parts[i].to));
+    uint64_t last = r->group == 0 ? 0 : (out / r->group - 1) * (uint64_t)r->step + r->group;
+    if (r->group == 0 || out % r->group != 0 || r->step < r->group || r->at + last > r->of)
+        return mha_fail(b->err, MHA_ERR_FORMAT,
+                        "%s:%zu: %s: %u rows in groups of %u every %u from row %u do not lie in %u",
+                        b->spec->file, slot->line, slot->name, out, r->group, r->step, r->at,
+                        r->of);
+    return MHA_OK;
+}
+
+static mha_status view_matrix(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound,
+                              const rows *r)
+{
+    const mha_tensor *t = bound->tensor;
+    const mha_dtype_info *info = mha_dtype_get(t->type);
+    uint32_t out = bound->shape[0], in = bound->shape[1];
+    bool in_out;
+    MHA_TRY(mha_binder_truth(b, slot->in_out, slot->line, false, &in_out));
+    if (t->type >= MHA_DTYPE_FLOAT_COUNT)
+        return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
+                        "%s: tensor %s is %s where weights are expected (a float type)",
+                        b->checkpoint->path, t->name, info->name);
+    const mha_expr *of = slot->from != NULL ? slot->from : slot->shape[0];
+    const mha_expr *dims[2] = {of, slot->shape[1]};
+    uint64_t values[2] = {r->of, in};
+    if (in_out) {
+        dims[0] = slot->shape[1], dims[1] = of;
+        values[0] = in, values[1] = r->of;
+    }
+    MHA_TRY(check_shape(b, t, dims, values, 2));
+    if (info->block > 1 && (in_out || in % info->block != 0))
+        return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
+                        "%s: tensor %s is %s, whose blocks of %u do not fit %s",
+                        b->checkpoint->path, t->name, info->name, info->block,
+                        in_out ? "a transposed matrix" : "its rows");
+    uint64_t row = in_out ? info->bytes : (uint64_t)(in / info->block) * info->bytes;
+    bound->weight = (mha_weight){
+        .data = t->data + r->at * row,
+        .name = t->name,
+        .type = t->type,
+        .out = out,
+        .in = in,
+        .stride = in_out ? r->of : in,
+        .group = r->group,
+        .group_stride = r->step,
+        .in_out = in_out,
+    };
+    return MHA_OK;
+}
+
+/* A tensor of the slot's rows as floats: biases, norms, vectors and tables (whose `inner` is the
+ * second dim). */
+static mha_status read_floats(mha_binder *b, const mha_spec_slot *slot, const mha_tensor *t,
+                              const rows *r, uint32_t out, uint32_t inner, float add,
+                              const float **values)
+{
+    const mha_expr *dims[2] = {slot->from != NULL ? slot->from : slot->shape[0], slot->shape[1]};
+    uint64_t expected[2] = {r->of, inner};
+    bool flat = slot->kind != MHA_SLOT_TABLE;
+    MHA_TRY(check_shape(b, t, dims, expected, flat ? 1 : 2));
+    uint64_t scale = flat ? 1 : inner;
+    if (out * scale > INT32_MAX)
+        return mha_fail(b->err, MHA_ERR_LIMIT, "%s: tensor %s is too large for a vector",
+                        b->checkpoint->path, t->name);
+    mha_float_slice slice = {r->at * scale, r->group * scale, r->step * scale,
+                             (uint32_t)(out * scale), add};
+    return mha_floats_read(values, b->memory, t, &slice, b->checkpoint->path, b->err);
+}
+
+/* The tensor's name with {l} put back where the number of the layer stands. */
+static void layer_name(char *out, size_t size, const mha_binder *b, const char *name,
+                       const char *pattern)
+{
+    char begin[NAME_MAX_BYTES];
+    const char *l = strstr(pattern, "{l}");
+    snprintf(begin, sizeof begin, "%.*s", l == NULL ? 0 : (int)(l - pattern), pattern);
+    const char *head = strstr(name, begin);
+    if (l == NULL || head == NULL) {
+        snprintf(out, size, "%s", name);
+        return;
+    }
+    size_t before = (size_t)(head - name) + strlen(begin);
+    size_t digits = (size_t)snprintf(NULL, 0, "%d", b->layer);
+    snprintf(out, size, "%.*s{l}%s", (int)before, name, name + before + digits);
+}
+
+/* "F32 [48, 48] bert.encoder.layer.{l}.….weight + bias" */
+static mha_status label_slot(mha_binder *b, mha_bound *bound, const char *pattern, const rows *r)
+{
+    char name[NAME_MAX_BYTES], shape[32], fused[64] = "", text[NAME_MAX_BYTES + 128];
+    layer_name(name, sizeof name, b, bound->tensor->name, pattern);
+    if (bound->rank == 2)
+        snprintf(shape, sizeof shape, "[%u, %u]", bound->shape[0], bound->shape[1]);
+    else
+        snprintf(shape, sizeof shape, "[%u]", bound->shape[0]);
+    if (r->of != bound->shape[0])
+        snprintf(fused, sizeof fused, " from row %u of %u", r->at, r->of);
+    snprintf(text, sizeof text, "%s %s %s%s%s", mha_dtype_get(bound->tensor->type)->name, shape,
+             name, fused, bound->bias != NULL ? " + bias" : "");
+    char *copy;
+    MHA_TRY(mha_arena_strdup(&copy, b->memory, text, b->err));
+    bound->label = copy;
+    return MHA_OK;
+}
+
+static mha_status missing(mha_binder *b, const mha_spec_slot *slot, const mha_bound *bound,
+                          const char *end)
+{
+    const mha_spec_words *names = b->gguf ? &slot->gguf : &slot->names;
+    if (names->count == 0)
+        return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
+                        "%s: files of this format have no tensor for \"%s\" of family %s",
+                        b->checkpoint->path, slot->name, b->spec->name);
+    char name[NAME_MAX_BYTES], shape[SHAPE_TEXT];
+    expand(b, name, sizeof name, names->word[0], end);
+    uint64_t values[2] = {bound->shape[0], bound->shape[1]};
+    expected_text(shape, sizeof shape, slot->shape, values, strcmp(end, ".bias") ? bound->rank : 1);
+    return mha_fail(b->err, MHA_ERR_FORMAT, "%s: tensor %s%s %s is missing", b->checkpoint->path,
+                    b->gguf || b->spec->prefixes.count == 0 ? "" : b->spec->prefixes.word[0], name,
+                    shape);
+}
+
+/* What the slot is tied to; NULL when it is not tied, or when that is absent too. */
+static const mha_bound *tied_slot(const mha_binder *b, const mha_spec_slot *slot)
+{
+    size_t other;
+    if (slot->tied == NULL || !mha_spec_slot_find(b->spec, slot->tied, slot->scope, &other))
+        return NULL;
+    return b->bound[other].tensor != NULL ? &b->bound[other] : NULL;
+}
+
+/* What happens when none of the names is there. */
+static mha_status bind_absent(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound)
+{
+    bool tied, optional;
+    const mha_bound *from = tied_slot(b, slot);
+    MHA_TRY(mha_binder_truth(b, slot->tied_when, slot->line, true, &tied));
+    if (tied && from != NULL) {
+        if (from->shape[0] != bound->shape[0] || from->shape[1] != bound->shape[1])
+            return mha_fail(b->err, MHA_ERR_FORMAT,
+                            "%s:%zu: %s is tied to %s, which has another shape", b->spec->file,
+                            slot->line, slot->name, slot->tied);
+        *bound = *from;
+        return MHA_OK;
+    }
+    MHA_TRY(mha_binder_truth(b, slot->optional, slot->line, false, &optional));
+    bool whole = slot->kind == MHA_SLOT_LINEAR || slot->kind == MHA_SLOT_NORM;
+    return optional ? MHA_OK : missing(b, slot, bound, whole ? ".weight" : "");
+}
+
+static mha_status bind_bias(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound,
+                            const rows *r)
+{
+    bool has_bias;
+    const char *pattern;
+    MHA_TRY(mha_binder_truth(b, slot->bias, slot->line, true, &has_bias));
+    if (!has_bias)
+        return MHA_OK;
+    MHA_TRY(find_slot(b, slot, ".bias", &bound->bias, &pattern));
+    if (bound->bias == NULL)
+        return missing(b, slot, bound, ".bias");
+    return read_floats(b, slot, bound->bias, r, bound->shape[0], 0, 0, &bound->b);
+}
+
+static mha_status bind_slot(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound)
+{
+    static const char *const dims[] = {"the first dim", "the second dim"};
+    bool declared, plus_one;
+    *bound = (mha_bound){.done = true};
+    MHA_TRY(mha_binder_truth(b, slot->when, slot->line, true, &declared));
+    if (!declared)
+        return MHA_OK;
+    for (; bound->rank < 2 && slot->shape[bound->rank] != NULL; bound->rank++) {
+        uint32_t *n = &bound->shape[bound->rank];
+        MHA_TRY(mha_binder_count(b, slot->shape[bound->rank], slot->line, dims[bound->rank], n));
+        if (*n == 0)
+            return mha_fail(b->err, MHA_ERR_FORMAT, "%s: %s of %s, %s, is 0", b->config_file,
+                            dims[bound->rank], slot->name, mha_expr_text(slot->shape[bound->rank]));
+    }
+    bool whole = slot->kind == MHA_SLOT_LINEAR || slot->kind == MHA_SLOT_NORM;
+    const char *pattern = NULL;
+    rows r;
+    MHA_TRY(eval_rows(b, slot, bound->shape[0], &r));
+    MHA_TRY(find_slot(b, slot, whole ? ".weight" : "", &bound->tensor, &pattern));
+    if (bound->tensor == NULL)
+        return bind_absent(b, slot, bound);
+    const mha_bound *tied = slot->kind == MHA_SLOT_MATRIX ? tied_slot(b, slot) : NULL;
+    if (tied != NULL && same_tensor(tied->tensor, bound->tensor)) {
+        *bound = *tied; /* old files hold the tied matrix twice: it is read once */
+        return MHA_OK;
+    }
+    if (slot->kind == MHA_SLOT_LINEAR || slot->kind == MHA_SLOT_MATRIX) {
+        MHA_TRY(view_matrix(b, slot, bound, &r));
+    } else {
+        MHA_TRY(mha_binder_truth(b, slot->plus_one, slot->line, false, &plus_one));
+        MHA_TRY(read_floats(b, slot, bound->tensor, &r, bound->shape[0], bound->shape[1],
+                            plus_one ? 1 : 0, &bound->w));
+    }
+    if (whole)
+        MHA_TRY(bind_bias(b, slot, bound, &r));
+    return label_slot(b, bound, pattern, &r);
+}
+
+mha_status mha_bind_slots(mha_binder *b, int scope)
+{
+    for (size_t i = 0; i < b->spec->slot_count; i++) {
+        const mha_spec_slot *slot = &b->spec->slots[i];
+        if (slot->scope == scope && slot->per_layer == (b->layer >= 0))
+            MHA_TRY(bind_slot(b, slot, &b->bound[i]));
+    }
+    return MHA_OK;
+}
+
+/* --------------------------------------------------------------------- leftovers */
+
+static bool is_ignored(const mha_binder *b, const char *name)
+{
+    for (size_t i = 0; i < b->spec->ignored.count; i++)
+        if (mha_glob(b->spec->ignored.word[i], name + strlen(b->wrapper)))
+            return true;
+    return false;
+}
+
+mha_status mha_bind_leftovers(mha_binder *b, bool allow_unused)
+{
+    const mha_checkpoint *c = b->checkpoint;
+    const char *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < c->tensor_count; i++) {
+        const char *name = c->tensors[i].name;
+        if (b->model->tensor_use[i] != MHA_TENSOR_UNUSED || is_ignored(b, name))
+            continue;
+        if (count++ == 0 || strcmp(name, first) < 0)
+            first = name;
+    }
+    if (count == 0)
+        return MHA_OK;
+    if (allow_unused)
+        return mha_buf_addf(&b->text, b->err, "unused: %zu tensors, the first is %.200s\n", count,
+                            first);
+    char more[48] = "";
+    if (count > 1)
+        snprintf(more, sizeof more, " (and %zu more)", count - 1);
+    return mha_fail(b->err, MHA_ERR_UNSUPPORTED, "%s: tensor %s%s has no place in family %s%s%.60s",
+                    c->path, first, more, b->spec->name, b->arch[0] != '\0' ? ", read as " : "",
+                    b->arch);
+}

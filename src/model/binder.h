@@ -1,0 +1,98 @@
+/* binder.h: the state of turning a description and a checkpoint into a program, shared by the
+ * bind_*.c files. Private to src/model. */
+#ifndef MHA_MODEL_BINDER_H
+#define MHA_MODEL_BINDER_H
+
+#include "base/buf.h"
+#include "io/checkpoint.h"
+#include "model/expr.h"
+#include "model/program.h"
+#include "model/spec.h"
+
+/* What became of a tensor of the checkpoint. */
+enum {
+    MHA_TENSOR_UNUSED = 0,
+    MHA_TENSOR_IGNORED, /* on the ignore list, a second copy, or bound and in no step */
+    MHA_TENSOR_USED     /* in a step */
+};
+
+/* A slot with its tensors. */
+typedef struct mha_bound {
+    bool done;
+    const mha_tensor *tensor, *bias; /* NULL: absent */
+    mha_weight weight;               /* linear, matrix */
+    const float *w, *b;              /* norm, vector, table; b also of a linear */
+    uint32_t shape[2];               /* as declared, evaluated */
+    size_t rank;
+    const char *label; /* "F32 [48, 48] encoder.layer.{l}.….weight" */
+} mha_bound;
+
+enum { MHA_ROPE_CACHE = 4 };
+
+typedef struct mha_rope_entry {
+    uint32_t width;
+    double theta;
+    const json_t *scaling;
+    const float *divisors, *freq;
+    float mscale;
+} mha_rope_entry;
+
+typedef struct mha_binder {
+    struct mha_model *model;
+    const mha_spec *spec;
+    mha_checkpoint *checkpoint;
+    mha_arena *memory;       /* the model's */
+    const char *config_file; /* for messages */
+    bool gguf;
+    const char *arch; /* architectures[0] or "" */
+    mha_value *values;
+    const char **value_key;             /* the key that gave it, NULL: default or computed */
+    size_t value_count;                 /* evaluated so far */
+    json_t *objects;                    /* list that owns objects made of `key.*` */
+    const char *wrapper;                /* "module." and the like in front of every tensor, or "" */
+    int layer;                          /* -1: not in a layer */
+    mha_bound *bound;                   /* [spec->slot_count] */
+    uint32_t width[MHA_REGISTER_COUNT]; /* 0: not written yet */
+    mha_rope_entry rope[MHA_ROPE_CACHE];
+    size_t rope_next;
+    mha_buf text;        /* the description, so far */
+    mha_attn_info *attn; /* grows with mha_spec_push-like doubling */
+    size_t attn_count;
+    mha_err *err;
+} mha_binder;
+
+/* The names and functions of expressions, for this binder. */
+mha_scope mha_binder_scope(mha_binder *b);
+/* " (num_attention_heads = 6, head_dim = default)": what the names in an expression stand for. */
+void mha_binder_reasons(const mha_binder *b, const mha_expr *e, char *out, size_t size);
+/* A whole number in 0 … 2^31 − 1; `what` and the line are for the message. */
+mha_status mha_binder_count(mha_binder *b, const mha_expr *e, size_t line, const char *what,
+                            uint32_t *out);
+/* Expression errors get the description's line and the values of the names. */
+mha_status mha_binder_value(mha_binder *b, const mha_expr *e, size_t line, mha_value *out);
+mha_status mha_binder_number(mha_binder *b, const mha_expr *e, size_t line, double *out);
+/* Absent expressions give `absent`. */
+mha_status mha_binder_truth(mha_binder *b, const mha_expr *e, size_t line, bool absent, bool *out);
+
+/* A config value by the way of this format: dotted path, or flat GGUF key. NULL: absent. */
+const json_t *mha_binder_config(const mha_binder *b, const char *key);
+/* Evaluates the config section and the `require` lines, and refuses keys that nobody read. */
+mha_status mha_bind_config(mha_binder *b);
+
+/* The tensor that this name of a description means, with prefixes and aliases. NULL: absent. */
+const mha_tensor *mha_binder_find(const mha_binder *b, const char *name);
+mha_status mha_bind_wrapper(mha_binder *b);
+/* Binds the slots of a scope: those with {l} when a layer is set, the others when none is. */
+mha_status mha_bind_slots(mha_binder *b, int scope);
+/* Every tensor is used or ignored, or is refused by name (or noted, when that is allowed). */
+mha_status mha_bind_leftovers(mha_binder *b, bool allow_unused);
+
+/* Steps of one list, appended to *out, with one line of the description each. */
+mha_status mha_bind_steps(mha_binder *b, const mha_spec_steps *steps, mha_stack_id stack,
+                          mha_steps *out);
+
+/* Fills model->info, stacks and head from the spec and the checkpoint. */
+mha_status mha_bind(struct mha_model *m, const mha_spec *spec, const mha_model_options *options,
+                    mha_err *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* ops.c: the table of ops. A new argument of an op is one line here and one field of its step. */
+#include "model/ops.h"
+#include <string.h>
+
+#define AT(field)   offsetof(mha_draft, field)
+#define STEP(field) offsetof(mha_draft, step.field)
+#define END_ARGS                                                                                   \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+#define END_WORDS                                                                                  \
+    {                                                                                              \
+        NULL, 0                                                                                    \
+    }
+
+/* exact gelu is "gelu"; all the tanh forms are one function (their constants agree to float32) */
+static const mha_op_word acts[] = {
+    {"gelu", MHA_ACT_GELU},
+    {"gelu_new", MHA_ACT_GELU_TANH},
+    {"gelu_pytorch_tanh", MHA_ACT_GELU_TANH},
+    {"gelu_fast", MHA_ACT_GELU_TANH},
+    {"gelu_python_tanh", MHA_ACT_GELU_TANH},
+    {"gelu_python", MHA_ACT_GELU},
+    {"quick_gelu", MHA_ACT_QUICK_GELU},
+    {"silu", MHA_ACT_SILU},
+    {"swish", MHA_ACT_SILU},
+    {"relu", MHA_ACT_RELU},
+    {"tanh", MHA_ACT_TANH},
+    END_WORDS,
+};
+static const mha_op_word embeds[] = {
+    {"token", MHA_EMBED_TOKEN},
+    {"position", MHA_EMBED_POSITION},
+    {"type", MHA_EMBED_TYPE},
+    END_WORDS,
+};
+static const mha_op_word pools[] = {
+    {"first", MHA_POOL_FIRST}, {"last", MHA_POOL_LAST}, {"mean", MHA_POOL_MEAN}, END_WORDS};
+static const mha_op_word norms[] = {{"layer", MHA_NORM_LAYER}, {"rms", MHA_NORM_RMS}, END_WORDS};
+static const mha_op_word keys[] = {{"self", MHA_KEYS_SELF}, {"memory", MHA_KEYS_MEMORY}, END_WORDS};
+static const mha_op_word ropes[] = {
+    {"none", MHA_ROPE_NONE}, {"half", MHA_ROPE_HALF}, {"pair", MHA_ROPE_PAIR}, END_WORDS};
+
+static const mha_op_arg embed_args[] = {
+    {"table", MHA_ARG_MATRIX, true, STEP(embed.table), 0, NULL},
+    {"offset", MHA_ARG_COUNT, false, STEP(embed.offset), 0, NULL},
+    {"scale", MHA_ARG_REAL, false, STEP(embed.scale), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg linear_args[] = {
+    {"w", MHA_ARG_LINEAR, true, STEP(linear.w), STEP(linear.b), NULL},
+    END_ARGS,
+};
+static const mha_op_arg norm_args[] = {
+    {"w", MHA_ARG_NORM, true, STEP(norm), 0, NULL},
+    {"eps", MHA_ARG_REAL, true, STEP(norm.eps), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg attn_args[] = {
+    {"q", MHA_ARG_LINEAR, true, STEP(attn.q), STEP(attn.qb), NULL},
+    {"k", MHA_ARG_LINEAR, true, STEP(attn.k), STEP(attn.kb), NULL},
+    {"v", MHA_ARG_LINEAR, true, STEP(attn.v), STEP(attn.vb), NULL},
+    {"o", MHA_ARG_LINEAR, true, STEP(attn.o), STEP(attn.ob), NULL},
+    {"heads", MHA_ARG_COUNT, true, STEP(attn.heads), 0, NULL},
+    {"kv", MHA_ARG_COUNT, false, STEP(attn.kv_heads), 0, NULL},
+    {"width", MHA_ARG_COUNT, true, STEP(attn.width), 0, NULL},
+    {"scale", MHA_ARG_REAL, true, STEP(attn.scale), 0, NULL},
+    {"keys", MHA_ARG_WORD, false, STEP(attn.keys), 0, keys},
+    {"causal", MHA_ARG_FLAG, false, AT(causal), 0, NULL},
+    {"window", MHA_ARG_COUNT, false, STEP(attn.window), 0, NULL},
+    {"q_norm", MHA_ARG_NORM, false, STEP(attn.q_norm), 0, NULL},
+    {"k_norm", MHA_ARG_NORM, false, STEP(attn.k_norm), 0, NULL},
+    {"norm", MHA_ARG_WORD, false, AT(qk_norm), 0, norms},
+    {"eps", MHA_ARG_REAL, false, AT(qk_eps), 0, NULL},
+    {"rope", MHA_ARG_WORD, false, STEP(attn.rope), 0, ropes},
+    {"rope_width", MHA_ARG_COUNT, false, STEP(attn.rope_width), 0, NULL},
+    {"theta", MHA_ARG_VALUE, false, AT(theta), 0, NULL},
+    {"scaling", MHA_ARG_VALUE, false, AT(scaling), 0, NULL},
+    {"divisors", MHA_ARG_FLOATS, false, AT(divisors), AT(divisor_count), NULL},
+    {"positions", MHA_ARG_COUNT, false, AT(positions), 0, NULL},
+    {"softcap", MHA_ARG_REAL, false, STEP(attn.softcap), 0, NULL},
+    {"buckets", MHA_ARG_FLOATS, false, STEP(attn.bias_table), AT(bucket_count), NULL},
+    {"distance", MHA_ARG_COUNT, false, STEP(attn.bias_max_distance), 0, NULL},
+    {"bidirectional", MHA_ARG_FLAG, false, STEP(attn.bias_bidirectional), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg mlp_args[] = {
+    {"up", MHA_ARG_LINEAR, true, STEP(mlp.up), STEP(mlp.up_b), NULL},
+    {"gate", MHA_ARG_LINEAR, false, STEP(mlp.gate), STEP(mlp.gate_b), NULL},
+    {"down", MHA_ARG_LINEAR, true, STEP(mlp.down), STEP(mlp.down_b), NULL},
+    {"act", MHA_ARG_WORD, true, STEP(mlp.act), 0, acts},
+    END_ARGS,
+};
+static const mha_op_arg act_args[] = {
+    {"f", MHA_ARG_WORD, true, STEP(act), 0, acts},
+    END_ARGS,
+};
+static const mha_op_arg scale_args[] = {
+    {"by", MHA_ARG_REAL, true, STEP(scale), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg no_args[] = {END_ARGS};
+static const mha_op_arg logits_args[] = {
+    {"w", MHA_ARG_LINEAR, true, STEP(logits.w), STEP(logits.b), NULL},
+    {"b", MHA_ARG_FLOATS, false, STEP(logits.b), AT(bias_count), NULL},
+    {"softcap", MHA_ARG_REAL, false, STEP(logits.softcap), 0, NULL},
+    END_ARGS,
+};
+
+static const mha_op_def ops[] = {
+    {"embed", MHA_OP_EMBED, true, false, STEP(embed.kind), embeds, embed_args},
+    {"linear", MHA_OP_LINEAR, true, true, 0, NULL, linear_args},
+    {"norm", MHA_OP_NORM, true, true, 0, NULL, norm_args},
+    {"rms", MHA_OP_NORM, true, true, 0, NULL, norm_args},
+    {"attn", MHA_OP_ATTN, true, true, 0, NULL, attn_args},
+    {"mlp", MHA_OP_MLP, true, true, 0, NULL, mlp_args},
+    {"act", MHA_OP_ACT, true, true, 0, NULL, act_args},
+    {"scale", MHA_OP_SCALE, true, true, 0, NULL, scale_args},
+    {"add", MHA_OP_ADD, true, true, 0, NULL, no_args},
+    {"pool", MHA_OP_POOL, true, true, STEP(pool), pools, no_args},
+    {"logits", MHA_OP_LOGITS, false, true, 0, NULL, logits_args},
+};
+
+const mha_op_def *mha_op_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(ops[i].name, name) == 0)
+            return &ops[i];
+    return NULL;
+}
+
+const mha_op_arg *mha_op_arg_find(const mha_op_def *op, const char *name)
+{
+    for (const mha_op_arg *a = op->args; a->name != NULL; a++)
+        if (strcmp(a->name, name) == 0)
+            return a;
+    return NULL;
+}
+
+int mha_op_word_value(const mha_op_word *words, const char *name)
+{
+    for (; words->name != NULL; words++)
+        if (strcmp(words->name, name) == 0)
+            return words->value;
+    return -1;
+}
+
+const char *mha_op_word_name(const mha_op_word *words, int value)
+{
+    for (; words->name != NULL; words++)
+        if (words->value == value)
+            return words->name;
+    return "?";
+}
+
+const char *mha_register_name(mha_register r)
+{
+    static const char *const names[MHA_REGISTER_COUNT] = {"X", "B", "C", "E"};
+    return names[r];
+}
