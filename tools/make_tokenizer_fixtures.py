@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes small tokenizers of the kinds that saved models use, and what they do to hard strings.
 
-    python3 -m venv venv && venv/bin/pip install tokenizers==0.23.3
+    python3 -m venv venv && venv/bin/pip install tokenizers==0.23.3 gguf==0.19.0
     venv/bin/python tools/make_tokenizer_fixtures.py
 
 Each directory under tests/data/tokenizers/ holds tokenizer.json (or the older vocab.txt, or vocab.json
@@ -15,9 +15,11 @@ with merges.txt) and cases.jsonl, one case a line:
     types           segment of every token
 
 A token that is a part of a character's bytes has the offsets of the whole character. Directories with
-older files have no cases of their own: same.tsv names the directory whose ids they must give. The
-vocabularies are trained on samples/inputs/ and on the hard strings themselves, so that few of them end
-as unknown tokens. No string has a character younger than Unicode 14 or a NUL.
+older files and GGUF files have no cases of their own: same.tsv names the directory whose ids they must
+give (a GGUF file says nothing about pairs, so those cases are not for it). The vocabularies are trained
+on samples/inputs/ and on the hard strings themselves, so that few of them end as unknown tokens. The
+trainer does not find the same WordPiece vocabulary twice, so a vocab.txt that is there is kept. No
+string has a character younger than Unicode 14 or a NUL.
 """
 
 import gzip
@@ -25,6 +27,7 @@ import json
 import random
 from pathlib import Path
 
+import gguf
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                         pre_tokenizers, processors, trainers)
 
@@ -182,21 +185,27 @@ def finish(tok, name, names, pairs=False, edit=None):
 
 def wordpiece(name, lowercase):
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    old = OUT / f"{name}-vocab"
+    old.mkdir(parents=True, exist_ok=True)
     tok = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
     tok.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tok.decoder = decoders.WordPiece()
-    tok.train_from_iterator(corpus(), trainers.WordPieceTrainer(
-        vocab_size=2600, min_frequency=2, special_tokens=specials, limit_alphabet=700,
-        show_progress=False))
+    if (old / "vocab.txt").exists():
+        lines = (old / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        tok.model = models.WordPiece({v: i for i, v in enumerate(lines)}, unk_token="[UNK]",
+                                     max_input_chars_per_word=100)
+        tok.add_special_tokens(specials)
+    else:
+        tok.train_from_iterator(corpus(), trainers.WordPieceTrainer(
+            vocab_size=2600, min_frequency=2, special_tokens=specials, limit_alphabet=700,
+            show_progress=False))
     cls, sep = tok.token_to_id("[CLS]"), tok.token_to_id("[SEP]")
     tok.post_processor = processors.TemplateProcessing(
         single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
         special_tokens=[("[CLS]", cls), ("[SEP]", sep)])
     config = finish(tok, name, ["[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]"], pairs=True)
 
-    old = OUT / f"{name}-vocab"
-    old.mkdir(parents=True, exist_ok=True)
     vocab = sorted(config["model"]["vocab"], key=config["model"]["vocab"].get)
     (old / "vocab.txt").write_text("".join(v + "\n" for v in vocab), encoding="utf-8")
     settings = {"do_lower_case": lowercase, "tokenizer_class": "BertTokenizer"}
@@ -291,6 +300,52 @@ def smollm():
     finish(tok, "smollm", ["<|im_start|>", "<|endoftext|>"])
 
 
+GGUF = {
+    # directory: (architecture, tokenizer model, pre-tokenizer, keys by token)
+    "bert-uncased": ("bert", "bert", "default",
+                     {"cls_token_id": "[CLS]", "seperator_token_id": "[SEP]", "mask_token_id": "[MASK]",
+                      "unknown_token_id": "[UNK]", "padding_token_id": "[PAD]"}),
+    "gpt2": ("gpt2", "gpt2", "gpt-2", {"bos_token_id": "<|endoftext|>", "eos_token_id": "<|endoftext|>"}),
+    "llama3": ("llama", "gpt2", "llama-bpe",
+               {"bos_token_id": "<|begin_of_text|>", "eos_token_id": "<|end_of_text|>"}),
+    "smollm": ("llama", "gpt2", "smollm", {"bos_token_id": "<|im_start|>", "eos_token_id": "<|im_end|>"}),
+}
+
+
+def gguf_piece(piece):
+    """WordPiece in GGUF marks the start of a word instead of its continuation."""
+    if piece.startswith("[") and piece.endswith("]"):
+        return piece
+    return piece[2:] if piece.startswith("##") else "\u2581" + piece
+
+
+def write_gguf(name):
+    """The tokenizer alone as a GGUF file without tensors."""
+    arch, model, pre, ids = GGUF[name]
+    config = json.loads((OUT / name / "tokenizer.json").read_text(encoding="utf-8"))
+    vocab = dict(config["model"]["vocab"])
+    added = {t["content"]: t["special"] for t in config["added_tokens"]}
+    vocab.update({t["content"]: t["id"] for t in config["added_tokens"]})
+    pieces = sorted(vocab, key=vocab.get)
+    assert [vocab[piece] for piece in pieces] == list(range(len(pieces)))
+    writer = gguf.GGUFWriter(OUT / f"{name}.gguf", arch)
+    writer.add_tokenizer_model(model)
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list([gguf_piece(p) for p in pieces] if model == "bert" else pieces)
+    kinds = {True: gguf.TokenType.CONTROL, False: gguf.TokenType.USER_DEFINED}
+    writer.add_token_types([kinds[added[p]] if p in added else gguf.TokenType.NORMAL for p in pieces])
+    if model == "gpt2":
+        writer.add_token_merges([m if isinstance(m, str) else " ".join(m)
+                                 for m in config["model"]["merges"]])
+        writer.add_add_bos_token(name == "llama3")
+    for key, token in ids.items():
+        writer.add_uint32(f"tokenizer.ggml.{key}", vocab[token])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def main():
     wordpiece("bert-uncased", True)
     wordpiece("bert-cased", False)
@@ -299,8 +354,13 @@ def main():
     llama3()
     qwen2()
     smollm()
-    (OUT / "same.tsv").write_text("bert-uncased-vocab\tbert-uncased\nbert-cased-vocab\tbert-cased\n"
-                                  "gpt2-merges\tgpt2\n")
+    same = {"bert-uncased-vocab": "bert-uncased", "bert-cased-vocab": "bert-cased",
+            "gpt2-merges": "gpt2"}
+    for name in GGUF:
+        write_gguf(name)
+        same[f"{name}.gguf"] = name
+    lines = "".join(f"{form}\t{base}\n" for form, base in sorted(same.items()))
+    (OUT / "same.tsv").write_text(lines)
 
 
 if __name__ == "__main__":
