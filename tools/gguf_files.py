@@ -1,8 +1,9 @@
 """Writes fixture models as GGUF files, with what the usual converter does to their weights.
 
-Llama's q and k rows are interleaved within each head, GPT-2's matrices are transposed, one is added to
-Gemma's norm gains, BERT loses its pooler. `write_all` writes the F32 files; `write_quantised` writes a
-model whose matrices have many block types and returns the values that those blocks stand for.
+Llama's q and k rows are interleaved within each head, GPT-2's matrices are transposed, one is
+added to Gemma's norm gains, BERT loses its pooler. `write_all` writes the F32 files;
+`write_quantised` writes a model whose matrices have many block types and returns the values that
+those blocks stand for.
 """
 
 import json
@@ -13,23 +14,51 @@ from gguf import GGMLQuantizationType as T
 from safetensors.numpy import load_file
 
 LLAMA_NAMES = {
-    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output",
-    "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
-    "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
-    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
 }
-GEMMA3_NAMES = {**LLAMA_NAMES, "post_attention_layernorm": "post_attention_norm",
-                "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
-GPT2_NAMES = {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm",
-              "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "ln_2": "ffn_norm",
-              "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+GEMMA3_NAMES = {
+    **LLAMA_NAMES,
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}
+GPT2_NAMES = {
+    "wte": "token_embd",
+    "wpe": "position_embd",
+    "ln_f": "output_norm",
+    "ln_1": "attn_norm",
+    "attn.c_attn": "attn_qkv",
+    "attn.c_proj": "attn_output",
+    "ln_2": "ffn_norm",
+    "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
+}
 BERT_NAMES = {
-    "embeddings.word_embeddings": "token_embd", "embeddings.position_embeddings": "position_embd",
-    "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm",
-    "attention.self.query": "attn_q", "attention.self.key": "attn_k", "attention.self.value": "attn_v",
-    "attention.output.dense": "attn_output", "attention.output.LayerNorm": "attn_output_norm",
-    "intermediate.dense": "ffn_up", "output.dense": "ffn_down", "output.LayerNorm": "layer_output_norm",
+    "embeddings.word_embeddings": "token_embd",
+    "embeddings.position_embeddings": "position_embd",
+    "embeddings.token_type_embeddings": "token_types",
+    "embeddings.LayerNorm": "token_embd_norm",
+    "attention.self.query": "attn_q",
+    "attention.self.key": "attn_k",
+    "attention.self.value": "attn_v",
+    "attention.output.dense": "attn_output",
+    "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up",
+    "output.dense": "ffn_down",
+    "output.LayerNorm": "layer_output_norm",
 }
 
 
@@ -50,14 +79,16 @@ def interleave(w, heads):
     """Rows of each head from two halves to pairs, the order that llama files have."""
     shape = w.shape
     return np.ascontiguousarray(
-        w.reshape(heads, 2, shape[0] // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape))
+        w.reshape(heads, 2, shape[0] // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
+    )
 
 
 def separate(w, heads):
     """The way back."""
     shape = w.shape
     return np.ascontiguousarray(
-        w.reshape(heads, shape[0] // heads // 2, 2, *shape[1:]).swapaxes(1, 2).reshape(shape))
+        w.reshape(heads, shape[0] // heads // 2, 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
+    )
 
 
 def write(path, arch, keys, tensors):
@@ -91,11 +122,14 @@ def llama_keys(config):
     width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     return {
         "context_length": config["max_position_embeddings"],
-        "embedding_length": config["hidden_size"], "block_count": config["num_hidden_layers"],
-        "feed_forward_length": config["intermediate_size"], "vocab_size": config["vocab_size"],
+        "embedding_length": config["hidden_size"],
+        "block_count": config["num_hidden_layers"],
+        "feed_forward_length": config["intermediate_size"],
+        "vocab_size": config["vocab_size"],
         "attention.head_count": config["num_attention_heads"],
         "attention.head_count_kv": config["num_key_value_heads"],
-        "attention.key_length": width, "attention.value_length": width,
+        "attention.key_length": width,
+        "attention.value_length": width,
         "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
         "rope.dimension_count": width,
     }
@@ -110,21 +144,29 @@ def llama_like(folder, path, arch):
     for name, value in weights.items():
         new = rename(name, LLAMA_NAMES, "model.layers.")
         kind = new.split(".")[-2]
-        tensors[new] = interleave(value, heads[kind]) if arch == "llama" and kind in heads else value
+        tensors[new] = (
+            interleave(value, heads[kind]) if arch == "llama" and kind in heads else value
+        )
     if config["rope_parameters"]["rope_type"] == "llama3":
-        tensors["rope_freqs.weight"] = llama3_divisors(config["rope_parameters"],
-                                                       keys["rope.dimension_count"])
+        tensors["rope_freqs.weight"] = llama3_divisors(
+            config["rope_parameters"], keys["rope.dimension_count"]
+        )
     write(path, arch, keys, tensors)
 
 
 def llama3_divisors(params, width):
     """What the llama3 stretching divides each frequency by."""
     wave = 2 * np.pi * params["rope_theta"] ** (np.arange(0, width, 2, dtype=np.float64) / width)
-    length, low, high = (params["original_max_position_embeddings"], params["low_freq_factor"],
-                         params["high_freq_factor"])
+    length, low, high = (
+        params["original_max_position_embeddings"],
+        params["low_freq_factor"],
+        params["high_freq_factor"],
+    )
     blend = (length / wave - low) / (high - low)
     divisor = 1 / ((1 - blend) / params["factor"] + blend)
-    divisor = np.where(wave < length / high, 1.0, np.where(wave > length / low, params["factor"], divisor))
+    divisor = np.where(
+        wave < length / high, 1.0, np.where(wave > length / low, params["factor"], divisor)
+    )
     return divisor.astype(np.float32)
 
 
@@ -132,14 +174,19 @@ def gemma3(folder, path):
     weights, config = read(folder)
     keys = llama_keys(config)
     rope = config["rope_parameters"]
-    keys.update({
-        "rope.freq_base": rope["full_attention"]["rope_theta"],
-        "rope.freq_base_swa": rope["sliding_attention"]["rope_theta"],
-        "rope.scaling.type": "linear", "rope.scaling.factor": rope["full_attention"]["factor"],
-        "attention.sliding_window": config["sliding_window"],
-        "attention.sliding_window_pattern": [t.startswith("sliding") for t in config["layer_types"]],
-        "attention.scale": config["query_pre_attn_scalar"] ** -0.5,
-    })
+    keys.update(
+        {
+            "rope.freq_base": rope["full_attention"]["rope_theta"],
+            "rope.freq_base_swa": rope["sliding_attention"]["rope_theta"],
+            "rope.scaling.type": "linear",
+            "rope.scaling.factor": rope["full_attention"]["factor"],
+            "attention.sliding_window": config["sliding_window"],
+            "attention.sliding_window_pattern": [
+                t.startswith("sliding") for t in config["layer_types"]
+            ],
+            "attention.scale": config["query_pre_attn_scalar"] ** -0.5,
+        }
+    )
     tensors = {}
     for name, value in weights.items():
         new = rename(name, GEMMA3_NAMES, "model.layers.")
@@ -149,10 +196,14 @@ def gemma3(folder, path):
 
 def gpt2(folder, path):
     weights, config = read(folder)
-    keys = {"context_length": config["n_positions"], "embedding_length": config["n_embd"],
-            "block_count": config["n_layer"], "feed_forward_length": config["n_inner"],
-            "attention.head_count": config["n_head"],
-            "attention.layer_norm_epsilon": float(config["layer_norm_epsilon"])}
+    keys = {
+        "context_length": config["n_positions"],
+        "embedding_length": config["n_embd"],
+        "block_count": config["n_layer"],
+        "feed_forward_length": config["n_inner"],
+        "attention.head_count": config["n_head"],
+        "attention.layer_norm_epsilon": float(config["layer_norm_epsilon"]),
+    }
     tensors = {}
     for name, value in weights.items():
         new = rename(name.removeprefix("transformer."), GPT2_NAMES, "h.")
@@ -162,13 +213,20 @@ def gpt2(folder, path):
 
 def bert(folder, path):
     weights, config = read(folder)
-    keys = {"context_length": config["max_position_embeddings"],
-            "embedding_length": config["hidden_size"], "block_count": config["num_hidden_layers"],
-            "feed_forward_length": config["intermediate_size"],
-            "attention.head_count": config["num_attention_heads"],
-            "attention.layer_norm_epsilon": float(config["layer_norm_eps"]), "attention.causal": False}
-    tensors = {rename(name, BERT_NAMES, "encoder.layer."): value for name, value in weights.items()
-               if not name.startswith("pooler")}
+    keys = {
+        "context_length": config["max_position_embeddings"],
+        "embedding_length": config["hidden_size"],
+        "block_count": config["num_hidden_layers"],
+        "feed_forward_length": config["intermediate_size"],
+        "attention.head_count": config["num_attention_heads"],
+        "attention.layer_norm_epsilon": float(config["layer_norm_eps"]),
+        "attention.causal": False,
+    }
+    tensors = {
+        rename(name, BERT_NAMES, "encoder.layer."): value
+        for name, value in weights.items()
+        if not name.startswith("pooler")
+    }
     write(path, "bert", keys, tensors)
 
 
@@ -181,8 +239,10 @@ def write_all(out):
     gemma3(out / "gemma3", out / "gemma3.gguf")
     gpt2(out / "gpt2-lm", out / "gpt2-lm.gguf")
     bert(out / "bert-base", out / "bert-base.gguf")
-    return {f"{name}.gguf": name for name in ("llama-gqa", "llama-rope3", "qwen2", "qwen3", "gemma3",
-                                              "gpt2-lm", "bert-base")}
+    return {
+        f"{name}.gguf": name
+        for name in ("llama-gqa", "llama-rope3", "qwen2", "qwen3", "gemma3", "gpt2-lm", "bert-base")
+    }
 
 
 # Types that the package reads but does not write, and where the f16 scales stand in their blocks.
@@ -199,8 +259,17 @@ def random_blocks(kind, rows, blocks, scales, rng):
 
 
 # Types of a model that mixes them, and of its second layer where they differ.
-MIXED = {"token_embd": T.Q8_0, "output": T.IQ4_NL, "attn_q": T.Q4_0, "attn_k": T.Q5_0, "attn_v": T.F16,
-         "attn_output": T.Q4_1, "ffn_gate": T.Q5_1, "ffn_up": T.BF16, "ffn_down": T.Q4_K}
+MIXED = {
+    "token_embd": T.Q8_0,
+    "output": T.IQ4_NL,
+    "attn_q": T.Q4_0,
+    "attn_k": T.Q5_0,
+    "attn_v": T.F16,
+    "attn_output": T.Q4_1,
+    "ffn_gate": T.Q5_1,
+    "ffn_up": T.BF16,
+    "ffn_down": T.Q4_K,
+}
 MIXED_LATER = {"ffn_down": T.Q6_K, "attn_v": T.Q8_0, "attn_q": T.F32}
 # The spread of d for random blocks whose values have a standard deviation of about 1.
 UNIT = {T.Q4_K: (1 / 240, 7.5 / 240), T.Q6_K: (1 / 1350,), T.IQ4_NL: (1 / 70,)}

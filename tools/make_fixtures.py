@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Makes the tiny models under tests/data/models/ and what Transformers computes for them in float64.
+"""Makes the tiny models under tests/data/models/ and what Transformers makes of them in float64.
 
     python3 -m venv venv && venv/bin/pip install torch==2.13.0 transformers==5.24.0 \
         safetensors==0.8.0 gguf==0.19.0 numpy
     OMP_NUM_THREADS=1 venv/bin/python tools/make_fixtures.py [NAME ...]
 
-Without a name all of them are made. Every model has dims that divide by nothing, gains away from 1,
-biases away from 0 and weights large enough that its attention is neither flat nor saturated. The
-weights are rounded to the dtype of the file first and the reference runs on exactly those, in
-float64, so a difference to the expected arrays is arithmetic and nothing else. Each directory holds
-config.json, the weights and expected.0.npz, expected.1.npz: two documents, arrays named as the
-program's own `maps` names them (`enc.self.0.pattern`, `dec.2.resid`, `logits`, ...) plus `ids`,
-and `types` and `target_ids` where the model takes them. A directory without expected arrays is the
-same model in another form, as is a .gguf file; tests/data/models/same.tsv says whose arrays it must
-reproduce. The other forms are made anew in every run.
+Without a name all of them are made. Every model has dims that divide by nothing, gains away from
+1, biases away from 0 and weights large enough that its attention is neither flat nor saturated.
+The weights are rounded to the dtype of the file first and the reference runs on exactly those,
+in float64, so a difference to the expected arrays is arithmetic and nothing else. Each directory
+holds config.json, the weights and expected.0.npz, expected.1.npz: two documents, arrays named as
+the program's own `maps` names them (`enc.self.0.pattern`, `dec.2.resid`, `logits`, ...) plus
+`ids`, and `types` and `target_ids` where the model takes them; float64, to ten digits. A
+directory without expected arrays is the same model in another form, as is a .gguf file;
+tests/data/models/same.tsv says whose arrays it must reproduce. The other forms are made anew in
+every run. t5-buckets.npz is the table of relative positions of T5's usual settings.
 """
 
 import argparse
@@ -32,84 +33,210 @@ import reference
 
 OUT = Path(__file__).resolve().parent.parent / "tests/data/models"
 
-BERT = dict(vocab_size=61, hidden_size=21, num_hidden_layers=2, num_attention_heads=3,
-            intermediate_size=31, max_position_embeddings=37, type_vocab_size=2)
-ROBERTA = dict(vocab_size=67, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
-               intermediate_size=27, max_position_embeddings=29, type_vocab_size=1,
-               layer_norm_eps=1e-5, pad_token_id=1, bos_token_id=0, eos_token_id=2)
-DISTIL = dict(vocab_size=61, dim=18, n_layers=2, n_heads=2, hidden_dim=29,
-              max_position_embeddings=31)
-GPT2 = dict(vocab_size=71, n_embd=20, n_layer=3, n_head=4, n_positions=33, n_inner=33,
-            bos_token_id=0, eos_token_id=0)
-LLAMA = dict(vocab_size=73, hidden_size=24, num_hidden_layers=2, num_attention_heads=6,
-             num_key_value_heads=2, head_dim=10, intermediate_size=37, max_position_embeddings=64,
-             rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2)
-LLAMA3_ROPE = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0,
-                   high_freq_factor=4.0, original_max_position_embeddings=16)
+BERT = dict(
+    vocab_size=61,
+    hidden_size=21,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=31,
+    max_position_embeddings=37,
+    type_vocab_size=2,
+)
+ROBERTA = dict(
+    vocab_size=67,
+    hidden_size=20,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=27,
+    max_position_embeddings=29,
+    type_vocab_size=1,
+    layer_norm_eps=1e-5,
+    pad_token_id=1,
+    bos_token_id=0,
+    eos_token_id=2,
+)
+DISTIL = dict(
+    vocab_size=61, dim=18, n_layers=2, n_heads=2, hidden_dim=29, max_position_embeddings=31
+)
+GPT2 = dict(
+    vocab_size=71,
+    n_embd=20,
+    n_layer=3,
+    n_head=4,
+    n_positions=33,
+    n_inner=33,
+    bos_token_id=0,
+    eos_token_id=0,
+)
+LLAMA = dict(
+    vocab_size=73,
+    hidden_size=24,
+    num_hidden_layers=2,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    head_dim=10,
+    intermediate_size=37,
+    max_position_embeddings=64,
+    rms_norm_eps=1e-5,
+    bos_token_id=1,
+    eos_token_id=2,
+)
+LLAMA3_ROPE = dict(
+    rope_type="llama3",
+    rope_theta=500.0,
+    factor=4.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=16,
+)
 SMALL_BASE = {"rope_parameters": {"rope_type": "default", "rope_theta": 200.0}}
-GEMMA3 = dict(vocab_size=79, hidden_size=28, num_hidden_layers=3, num_attention_heads=4,
-              num_key_value_heads=2, head_dim=10, intermediate_size=33, sliding_window=4,
-              max_position_embeddings=64, query_pre_attn_scalar=7, bos_token_id=2, eos_token_id=1,
-              layer_types=["sliding_attention", "full_attention", "sliding_attention"],
-              rope_parameters={
-                  "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
-                  "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 10000.0}})
-T5 = dict(vocab_size=67, d_model=21, d_kv=6, d_ff=29, num_layers=2, num_decoder_layers=3,
-          num_heads=4, relative_attention_num_buckets=8, relative_attention_max_distance=12,
-          decoder_start_token_id=0)
+GEMMA3 = dict(
+    vocab_size=79,
+    hidden_size=28,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=10,
+    intermediate_size=33,
+    sliding_window=4,
+    max_position_embeddings=64,
+    query_pre_attn_scalar=7,
+    bos_token_id=2,
+    eos_token_id=1,
+    layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    rope_parameters={
+        "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 10000.0},
+    },
+)
+T5 = dict(
+    vocab_size=67,
+    d_model=21,
+    d_kv=6,
+    d_ff=29,
+    num_layers=2,
+    num_decoder_layers=3,
+    num_heads=4,
+    relative_attention_num_buckets=8,
+    relative_attention_max_distance=12,
+    decoder_start_token_id=0,
+)
 THREE = {"num_labels": 3}
 
 # name: (class, config, lengths of the documents, dtype of the file)
 MODELS = {
     "bert-mlm": ("BertForMaskedLM", tf.BertConfig(**BERT), (7, 13), torch.float32),
     "gpt2-lm": ("GPT2LMHeadModel", tf.GPT2Config(**GPT2), (7, 13), torch.float32),
-    "llama-gqa": ("LlamaForCausalLM",
-                  tf.LlamaConfig(**LLAMA, tie_word_embeddings=False,
-                                 rope_parameters={"rope_type": "default", "rope_theta": 1000.0}),
-                  (7, 13), torch.float32),
-    "t5": ("T5ForConditionalGeneration",
-           tf.T5Config(**T5, feed_forward_proj="relu", tie_word_embeddings=True),
-           ((7, 5), (15, 14)), torch.float32),
-    "bert-class": ("BertForSequenceClassification", tf.BertConfig(**BERT, **THREE), (5, 11),
-                   torch.float32),
+    "llama-gqa": (
+        "LlamaForCausalLM",
+        tf.LlamaConfig(
+            **LLAMA,
+            tie_word_embeddings=False,
+            rope_parameters={"rope_type": "default", "rope_theta": 1000.0},
+        ),
+        (7, 13),
+        torch.float32,
+    ),
+    "t5": (
+        "T5ForConditionalGeneration",
+        tf.T5Config(**T5, feed_forward_proj="relu", tie_word_embeddings=True),
+        ((7, 5), (15, 14)),
+        torch.float32,
+    ),
+    "bert-class": (
+        "BertForSequenceClassification",
+        tf.BertConfig(**BERT, **THREE),
+        (5, 11),
+        torch.float32,
+    ),
     "bert-base": ("BertModel", tf.BertConfig(**BERT), (1, 9), torch.float32),
     "roberta-mlm": ("RobertaForMaskedLM", tf.RobertaConfig(**ROBERTA), (7, 13), torch.float32),
-    "roberta-class": ("RobertaForSequenceClassification", tf.RobertaConfig(**ROBERTA, **THREE),
-                      (5, 11), torch.float32),
-    "distilbert-mlm": ("DistilBertForMaskedLM", tf.DistilBertConfig(**DISTIL), (7, 13),
-                       torch.float32),
-    "distilbert-class": ("DistilBertForSequenceClassification",
-                         tf.DistilBertConfig(**DISTIL, **THREE), (5, 11), torch.float32),
-    "gpt2-inverse": ("GPT2LMHeadModel",
-                     tf.GPT2Config(**GPT2, scale_attn_by_inverse_layer_idx=True), (1, 11),
-                     torch.float32),
-    "gpt2-class": ("GPT2ForSequenceClassification", tf.GPT2Config(**GPT2, **THREE), (5, 11),
-                   torch.float32),
-    "llama-rope3": ("LlamaForCausalLM",
-                    tf.LlamaConfig(**LLAMA, tie_word_embeddings=True, rope_parameters=LLAMA3_ROPE),
-                    (5, 19), torch.float32),
-    "mistral": ("MistralForCausalLM",
-                tf.MistralConfig(**{**LLAMA, "head_dim": 6, "num_attention_heads": 4},
-                                 **SMALL_BASE, sliding_window=5),
-                (4, 13), torch.float32),
-    "qwen2": ("Qwen2ForCausalLM",
-              tf.Qwen2Config(**{**{k: v for k, v in LLAMA.items() if k != "head_dim"},
-                                "num_attention_heads": 4}, **SMALL_BASE),
-              (7, 13), torch.float32),
-    "qwen3": ("Qwen3ForCausalLM", tf.Qwen3Config(**LLAMA, **SMALL_BASE, tie_word_embeddings=True),
-              (7, 13), torch.float32),
+    "roberta-class": (
+        "RobertaForSequenceClassification",
+        tf.RobertaConfig(**ROBERTA, **THREE),
+        (5, 11),
+        torch.float32,
+    ),
+    "distilbert-mlm": (
+        "DistilBertForMaskedLM",
+        tf.DistilBertConfig(**DISTIL),
+        (7, 13),
+        torch.float32,
+    ),
+    "distilbert-class": (
+        "DistilBertForSequenceClassification",
+        tf.DistilBertConfig(**DISTIL, **THREE),
+        (5, 11),
+        torch.float32,
+    ),
+    "gpt2-inverse": (
+        "GPT2LMHeadModel",
+        tf.GPT2Config(**GPT2, scale_attn_by_inverse_layer_idx=True),
+        (1, 11),
+        torch.float32,
+    ),
+    "gpt2-class": (
+        "GPT2ForSequenceClassification",
+        tf.GPT2Config(**GPT2, **THREE),
+        (5, 11),
+        torch.float32,
+    ),
+    "llama-rope3": (
+        "LlamaForCausalLM",
+        tf.LlamaConfig(**LLAMA, tie_word_embeddings=True, rope_parameters=LLAMA3_ROPE),
+        (5, 19),
+        torch.float32,
+    ),
+    "mistral": (
+        "MistralForCausalLM",
+        tf.MistralConfig(
+            **{**LLAMA, "head_dim": 6, "num_attention_heads": 4}, **SMALL_BASE, sliding_window=5
+        ),
+        (4, 13),
+        torch.float32,
+    ),
+    "qwen2": (
+        "Qwen2ForCausalLM",
+        tf.Qwen2Config(
+            **{**{k: v for k, v in LLAMA.items() if k != "head_dim"}, "num_attention_heads": 4},
+            **SMALL_BASE,
+        ),
+        (7, 13),
+        torch.float32,
+    ),
+    "qwen3": (
+        "Qwen3ForCausalLM",
+        tf.Qwen3Config(**LLAMA, **SMALL_BASE, tie_word_embeddings=True),
+        (7, 13),
+        torch.float32,
+    ),
     "gemma3": ("Gemma3ForCausalLM", tf.Gemma3TextConfig(**GEMMA3), (5, 15), torch.float32),
-    "t5-gated": ("T5ForConditionalGeneration",
-                 tf.T5Config(**{**T5, "num_layers": 1, "num_decoder_layers": 2},
-                             feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-                 ((9, 3), (14, 15)), torch.float32),
-    "t5-resaved": ("T5ForConditionalGeneration",
-                   tf.T5Config(**{**T5, "num_layers": 1, "num_decoder_layers": 1},
-                               feed_forward_proj="gated-gelu", tie_word_embeddings=False),
-                   ((4, 3), (5, 6)), torch.float32),
-    "llama-bf16": ("LlamaForCausalLM",
-                   tf.LlamaConfig(**LLAMA, **SMALL_BASE, tie_word_embeddings=False), (5, 11),
-                   torch.bfloat16),
+    "t5-gated": (
+        "T5ForConditionalGeneration",
+        tf.T5Config(
+            **{**T5, "num_layers": 1, "num_decoder_layers": 2},
+            feed_forward_proj="gated-gelu",
+            tie_word_embeddings=False,
+        ),
+        ((9, 3), (14, 15)),
+        torch.float32,
+    ),
+    "t5-resaved": (
+        "T5ForConditionalGeneration",
+        tf.T5Config(
+            **{**T5, "num_layers": 1, "num_decoder_layers": 1},
+            feed_forward_proj="gated-gelu",
+            tie_word_embeddings=False,
+        ),
+        ((4, 3), (5, 6)),
+        torch.float32,
+    ),
+    "llama-bf16": (
+        "LlamaForCausalLM",
+        tf.LlamaConfig(**LLAMA, **SMALL_BASE, tie_word_embeddings=False),
+        (5, 11),
+        torch.bfloat16,
+    ),
     "gpt2-f16": ("GPT2LMHeadModel", tf.GPT2Config(**GPT2), (5, 11), torch.float16),
 }
 
@@ -185,7 +312,7 @@ def check_loaded(model, out):
 
 
 def untie_t5(out, seed):
-    """The head of T5 1.1 and Flan-T5: of its own, which this library can read but no longer makes."""
+    """T5 1.1 and Flan-T5 have a head of their own, which this library reads but never makes."""
     weights = load_file(out / "model.safetensors")
     gen = torch.Generator().manual_seed(seed + 1)
     weights["lm_head.weight"] = torch.randn(weights["shared.weight"].shape, generator=gen) * 0.3
@@ -241,8 +368,11 @@ def store(name, weights, config):
     out = OUT / name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    save_file({k: v.contiguous() for k, v in weights.items()}, out / "model.safetensors",
-              metadata={"format": "pt"})
+    save_file(
+        {k: v.contiguous() for k, v in weights.items()},
+        out / "model.safetensors",
+        metadata={"format": "pt"},
+    )
     write_config(out / "config.json", config)
 
 
@@ -250,23 +380,31 @@ def old_rope(config, params):
     """The keys that held the rotary settings before Transformers 5."""
     config = {k: v for k, v in config.items() if k not in ("rope_parameters", "dtype")}
     scaling = {k: v for k, v in params.items() if k != "rope_theta"}
-    config.update(rope_theta=params["rope_theta"], torch_dtype="float32",
-                  rope_scaling=scaling if len(scaling) > 1 else None)
+    config.update(
+        rope_theta=params["rope_theta"],
+        torch_dtype="float32",
+        rope_scaling=scaling if len(scaling) > 1 else None,
+    )
     return config
 
 
 def bert_tf():
     """A BERT that came from TensorFlow: gamma and beta, buffers, the second head, copies."""
     weights, config = load("bert-mlm")
-    renamed = {k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
-                                                                       "LayerNorm.beta"): v
-               for k, v in weights.items()}
+    renamed = {
+        k.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): v
+        for k, v in weights.items()
+    }
     renamed["bert.embeddings.position_ids"] = torch.arange(config["max_position_embeddings"])[None]
     renamed["bert.pooler.dense.weight"] = torch.zeros(21, 21)
     renamed["bert.pooler.dense.bias"] = torch.zeros(21)
     renamed["cls.seq_relationship.weight"] = torch.zeros(2, 21)
     renamed["cls.seq_relationship.bias"] = torch.zeros(2)
-    renamed["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"].clone()
+    renamed["cls.predictions.decoder.weight"] = weights[
+        "bert.embeddings.word_embeddings.weight"
+    ].clone()
     renamed["cls.predictions.decoder.bias"] = weights["cls.predictions.bias"].clone()
     return renamed, {k: v for k, v in config.items() if k not in ("dtype", "tie_word_embeddings")}
 
@@ -292,8 +430,18 @@ def gpt2_old():
     for layer in range(config["n_layer"]):
         renamed[f"h.{layer}.attn.bias"] = torch.ones(size, size).tril().view(1, 1, size, size)
         renamed[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
-    keep = ("activation_function", "architectures", "layer_norm_epsilon", "model_type", "n_embd",
-            "n_head", "n_inner", "n_layer", "n_positions", "vocab_size")
+    keep = (
+        "activation_function",
+        "architectures",
+        "layer_norm_epsilon",
+        "model_type",
+        "n_embd",
+        "n_head",
+        "n_inner",
+        "n_layer",
+        "n_positions",
+        "vocab_size",
+    )
     return renamed, {"n_ctx": size, **{k: config[k] for k in keep}}
 
 
@@ -308,8 +456,9 @@ def gemma3_old():
     config = old_rope(config, params["full_attention"])
     for key in ("layer_types", "_sliding_window_pattern"):
         del config[key]
-    config.update(rope_local_base_freq=params["sliding_attention"]["rope_theta"],
-                  sliding_window_pattern=2)
+    config.update(
+        rope_local_base_freq=params["sliding_attention"]["rope_theta"], sliding_window_pattern=2
+    )
     return weights, config
 
 
@@ -338,16 +487,27 @@ def make_sharded():
         save_file({k: weights[k] for k in chosen}, out / file, metadata={"format": "pt"})
         files.update(dict.fromkeys(chosen, file))
     size = sum(w.numel() * w.element_size() for w in weights.values())
-    write_config(out / "model.safetensors.index.json",
-                 {"metadata": {"total_size": size}, "weight_map": files})
+    write_config(
+        out / "model.safetensors.index.json",
+        {"metadata": {"total_size": size}, "weight_map": files},
+    )
     write_config(out / "config.json", config)
 
 
 def make_quantised():
-    """A GGUF file of many block types; the reference runs on the values that the blocks stand for."""
-    config = tf.LlamaConfig(vocab_size=64, hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
-                            num_key_value_heads=2, head_dim=16, intermediate_size=256,
-                            max_position_embeddings=64, tie_word_embeddings=False, **SMALL_BASE)
+    """A GGUF file of many block types; the reference runs on the values the blocks stand for."""
+    config = tf.LlamaConfig(
+        vocab_size=64,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        intermediate_size=256,
+        max_position_embeddings=64,
+        tie_word_embeddings=False,
+        **SMALL_BASE,
+    )
     model = tf.LlamaForCausalLM(config)
     seed = zlib.crc32(QUANTISED.encode())
     randomise(model, torch.float32, seed)
@@ -360,6 +520,16 @@ def make_quantised():
     write_expected(model, documents(config, (3, 11), seed), out)
 
 
+def make_buckets():
+    """The usual buckets of T5: at powers of two a logarithm in float32 decides."""
+    relative = torch.arange(-300, 301)
+    bucket = tf.models.t5.modeling_t5.T5Attention._relative_position_bucket
+    arrays = {"relative": relative}
+    for name, both_ways in (("bidirectional", True), ("causal", False)):
+        arrays[name] = bucket(relative, bidirectional=both_ways, num_buckets=32, max_distance=128)
+    np.savez_compressed(OUT / "t5-buckets.npz", **{k: v.numpy() for k, v in arrays.items()})
+
+
 def make_forms():
     """The same models as other programs and other years wrote them."""
     for name, (_, form) in FORMS.items():
@@ -369,6 +539,7 @@ def make_forms():
     same[SHARDED] = "llama-gqa"
     same.update(gguf_files.write_all(OUT))
     make_quantised()
+    make_buckets()
     same[f"{QUANTISED}.gguf"] = QUANTISED
     lines = "".join(f"{name}\t{base}\n" for name, base in sorted(same.items()))
     (OUT / "same.tsv").write_text(lines)

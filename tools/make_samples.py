@@ -5,18 +5,20 @@
         tokenizers==0.23.3 safetensors==0.8.0 numpy
     OMP_NUM_THREADS=1 venv/bin/python tools/make_samples.py shakespeare
 
-The program never needs this script: the models it makes are committed. It is here so that anyone can
-see what the samples are and make them again. Everything is seeded and runs on one thread; another
-version of torch or another processor gives a model of the same kind, not the same bytes.
+The program never needs this script: the models it makes are committed. It is here so that anyone
+can see what the samples are and make them again. Everything is seeded and runs on one thread;
+another version of torch or another processor gives a model of the same kind, not the same bytes.
 
-shakespeare: a three-layer GPT-2 (width 128, four heads, 256 learned positions, a byte-level BPE of
-512 tokens) trained on samples/inputs/shakespeare.txt.gz. Half of every batch is not text but a
-run of random tokens, repeated to the end of the row, where only the repeats are predicted. A repeat of random tokens can be predicted in one way only, by looking up what followed the token
+shakespeare: a three-layer GPT-2 (width 128, four heads, 256 learned positions, a byte-level BPE
+of 512 tokens) trained on samples/inputs/shakespeare.txt.gz. Half of every batch is not text but
+a run of random tokens, repeated to the end of the row, where only the repeats are predicted. A
+repeat of random tokens can be predicted in one way only, by looking up what followed the token
 last time, so the model grows the circuit that does it: a head that attends to the previous token
-and, in a later layer, heads that attend to the token after the last occurrence. Left alone, so small
-a model needs hours to find the first half; a small extra loss leads head 0.0 to the previous token
-in the first 300 steps and is gone afterwards. The induction heads grow without help. The weights are
-stored as F16 after the training; the numbers printed at the end are those of the stored model.
+and, in a later layer, heads that attend to the token after the last occurrence. Left alone, the
+first half of it takes most of the training to appear; a small extra loss leads head 0.0 to the
+previous token in the first 300 steps and is gone afterwards. The induction heads grow without
+help. The weights are stored as F16 after the training; the numbers printed at the end are those
+of the stored model.
 """
 
 import argparse
@@ -137,8 +139,10 @@ def train(model, ids, held_out, args):
             model.set_attn_implementation("sdpa")
         strength = 0.3 * (1 - step / GUIDED) if step < GUIDED else 0.0
         losses, total = [], 0.0
-        for x, w in (text_rows(ids, args.text_rows, rng),
-                     repeat_rows(vocab, rng, step >= args.steps // 2)):
+        for x, w in (
+            text_rows(ids, args.text_rows, rng),
+            repeat_rows(vocab, rng, step >= args.steps // 2),
+        ):
             x, w = torch.from_numpy(x), torch.from_numpy(w)
             out = model(x, output_attentions=strength > 0)
             losses.append(token_loss(out.logits, x, w))
@@ -224,7 +228,7 @@ def shakespeare(args):
         eos_token_id=end,
     )
     model = GPT2LMHeadModel(config).train()
-    # Learned positions, but from a start in which "the token before" can be learned for all at once.
+    # Learned positions, but from a start where "the token before" is learned for all at once.
     with torch.no_grad():
         model.transformer.wpe.weight.copy_(sinusoids(CONTEXT, config.n_embd, 0.1))
     train(model, ids[:cut], ids[cut:], args)

@@ -4,8 +4,8 @@
     python3 -m venv venv && venv/bin/pip install tokenizers==0.23.3 gguf==0.19.0
     venv/bin/python tools/make_tokenizer_fixtures.py
 
-Each directory under tests/data/tokenizers/ holds tokenizer.json (or the older vocab.txt, or vocab.json
-with merges.txt) and cases.jsonl, one case a line:
+Each directory under tests/data/tokenizers/ holds tokenizer.json (or the older vocab.txt, or
+vocab.json with merges.txt) and cases.jsonl, one case a line:
 
     text, pair      the input; pair only where there is one
     ids             with the special tokens that the tokenizer adds
@@ -14,12 +14,12 @@ with merges.txt) and cases.jsonl, one case a line:
     special         1 for tokens that the template added
     types           segment of every token
 
-A token that is a part of a character's bytes has the offsets of the whole character. Directories with
-older files and GGUF files have no cases of their own: same.tsv names the directory whose ids they must
-give (a GGUF file says nothing about pairs, so those cases are not for it). The vocabularies are trained
-on samples/inputs/ and on the hard strings themselves, so that few of them end as unknown tokens. The
-trainer does not find the same WordPiece vocabulary twice, so a vocab.txt that is there is kept. No
-string has a character younger than Unicode 14 or a NUL.
+A token that is a part of a character's bytes has the offsets of the whole character. Directories
+with older files and GGUF files have no cases of their own: same.tsv names the directory whose
+ids they must give (a GGUF file says nothing about pairs, so those cases are not for it). The
+vocabularies are trained on samples/inputs/ and on the hard strings themselves, so that few of
+them end as unknown tokens. The trainer does not find the same WordPiece vocabulary twice, so a
+vocab.txt that is there is kept. No string has a character younger than Unicode 14 or a NUL.
 """
 
 import gzip
@@ -28,15 +28,27 @@ import random
 from pathlib import Path
 
 import gguf
-from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
-                        pre_tokenizers, processors, trainers)
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "tests/data/tokenizers"
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
-          r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
+# fmt: off
 PLAIN = [
     "", " ", "  ", "   ", "\t", "\n", "\n\n", "\r\n", "\r", " \n ", "\n \n", "a", "A", " a", "a ",
     " a ", "  a  b   c    ", "Hello world", "hello world", "Hello, world!", "HELLO WORLD",
@@ -92,25 +104,45 @@ LONG = [
     "x" + " " * 20 + "y", "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
     "pneumonoultramicroscopicsilicovolcanoconiosis", "e\u0301" * 60, "ha" * 20 + "!" * 20, "th" * 51,
 ]
+# fmt: on
 
 
 def special_strings(names):
     """Strings with the tokenizer's own special tokens inside."""
     found = []
     for name in names:
-        found += [name, f"a{name}b", f"a {name} b", f"a  {name}  b", f"{name}{name}", f" {name} ", f"{name}\n",
-                  f"\n{name}x", name.lower(), name.upper(), name[:-1], name[1:], f"{name}.", f"'s{name}'s"]
+        found += [
+            name,
+            f"a{name}b",
+            f"a {name} b",
+            f"a  {name}  b",
+            f"{name}{name}",
+            f" {name} ",
+            f"{name}\n",
+            f"\n{name}x",
+            name.lower(),
+            name.upper(),
+            name[:-1],
+            name[1:],
+            f"{name}.",
+            f"'s{name}'s",
+        ]
     return found + ["".join(names), " ".join(names)]
 
 
 def mixtures(count):
     """Pieces of the strings above in random company."""
     rng = random.Random(7)
-    pool = [s for s in PLAIN + DIGITS + PUNCTUATION + ACCENTS + CJK + EMOJI + RIGHT_TO_LEFT + INVISIBLE
-            if 0 < len(s) < 25]
+    pool = [
+        s
+        for s in PLAIN + DIGITS + PUNCTUATION + ACCENTS + CJK + EMOJI + RIGHT_TO_LEFT + INVISIBLE
+        if 0 < len(s) < 25
+    ]
     joints = ["", "", " ", " ", "  ", "\n", "\t", ", ", "'s ", "\u00a0"]
-    return ["".join(rng.choice(pool) + rng.choice(joints) for _ in range(rng.randint(2, 6)))
-            for _ in range(count)]
+    return [
+        "".join(rng.choice(pool) + rng.choice(joints) for _ in range(rng.randint(2, 6)))
+        for _ in range(count)
+    ]
 
 
 def sentences():
@@ -123,12 +155,34 @@ def plays():
 
 
 def hard_strings(names):
-    return (PLAIN + DIGITS + PUNCTUATION + ACCENTS + CJK + EMOJI + RIGHT_TO_LEFT + INVISIBLE + LONG
-            + special_strings(names) + mixtures(60) + sentences()[:20])
+    return (
+        PLAIN
+        + DIGITS
+        + PUNCTUATION
+        + ACCENTS
+        + CJK
+        + EMOJI
+        + RIGHT_TO_LEFT
+        + INVISIBLE
+        + LONG
+        + special_strings(names)
+        + mixtures(60)
+        + sentences()[:20]
+    )
 
 
-PAIRS = [("Hello", "world"), ("", ""), ("a", ""), ("", "b"), (" left ", " right "), ("Who?", "It's me.\n"),
-         ("中文", "English"), ("café", "cafe\u0301"), ("😀", "  "), ("one two three", "four five")]
+PAIRS = [
+    ("Hello", "world"),
+    ("", ""),
+    ("a", ""),
+    ("", "b"),
+    (" left ", " right "),
+    ("Who?", "It's me.\n"),
+    ("中文", "English"),
+    ("café", "cafe\u0301"),
+    ("😀", "  "),
+    ("one two three", "four five"),
+]
 
 
 def corpus():
@@ -148,12 +202,19 @@ def case(tok, text, pair=None):
     enc = tok.encode(text, pair) if pair is not None else tok.encode(text)
     offsets = []
     for which, span in zip(enc.sequence_ids, enc.offsets):
-        offsets += byte_offsets(pair if which == 1 else text, [span]) if which is not None else [[0, 0]]
+        offsets += (
+            byte_offsets(pair if which == 1 else text, [span]) if which is not None else [[0, 0]]
+        )
     found = {"text": text}
     if pair is not None:
         found["pair"] = pair
-    found.update(ids=enc.ids, offsets=offsets, words=[-1 if w is None else w for w in enc.word_ids],
-                 special=enc.special_tokens_mask, types=enc.type_ids)
+    found.update(
+        ids=enc.ids,
+        offsets=offsets,
+        words=[-1 if w is None else w for w in enc.word_ids],
+        special=enc.special_tokens_mask,
+        types=enc.type_ids,
+    )
     return found
 
 
@@ -193,17 +254,27 @@ def wordpiece(name, lowercase):
     tok.decoder = decoders.WordPiece()
     if (old / "vocab.txt").exists():
         lines = (old / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
-        tok.model = models.WordPiece({v: i for i, v in enumerate(lines)}, unk_token="[UNK]",
-                                     max_input_chars_per_word=100)
+        tok.model = models.WordPiece(
+            {v: i for i, v in enumerate(lines)}, unk_token="[UNK]", max_input_chars_per_word=100
+        )
         tok.add_special_tokens(specials)
     else:
-        tok.train_from_iterator(corpus(), trainers.WordPieceTrainer(
-            vocab_size=2600, min_frequency=2, special_tokens=specials, limit_alphabet=700,
-            show_progress=False))
+        tok.train_from_iterator(
+            corpus(),
+            trainers.WordPieceTrainer(
+                vocab_size=2600,
+                min_frequency=2,
+                special_tokens=specials,
+                limit_alphabet=700,
+                show_progress=False,
+            ),
+        )
     cls, sep = tok.token_to_id("[CLS]"), tok.token_to_id("[SEP]")
     tok.post_processor = processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", cls), ("[SEP]", sep)])
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", cls), ("[SEP]", sep)],
+    )
     config = finish(tok, name, ["[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]"], pairs=True)
 
     vocab = sorted(config["model"]["vocab"], key=config["model"]["vocab"].get)
@@ -217,18 +288,27 @@ def byte_bpe(pre, specials, size=1000):
     tok = Tokenizer(models.BPE())
     tok.pre_tokenizer = pre
     tok.decoder = decoders.ByteLevel()
-    tok.train_from_iterator(corpus(), trainers.BpeTrainer(
-        vocab_size=size, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False))
-    tok.add_special_tokens([s if isinstance(s, AddedToken) else AddedToken(s, normalized=False)
-                            for s in specials])
+    tok.train_from_iterator(
+        corpus(),
+        trainers.BpeTrainer(
+            vocab_size=size,
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        ),
+    )
+    tok.add_special_tokens(
+        [s if isinstance(s, AddedToken) else AddedToken(s, normalized=False) for s in specials]
+    )
     return tok
 
 
 def split(pattern):
-    return pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(pattern), behavior="isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pattern), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
 
 
 def string_merges(config):
@@ -248,35 +328,69 @@ def gpt2():
     vocab.update({t["content"]: t["id"] for t in config["added_tokens"]})
     (old / "vocab.json").write_text(json.dumps(vocab) + "\n")
     (old / "merges.txt").write_text(
-        "#version: 0.2\n" + "".join(m + "\n" for m in config["model"]["merges"]), encoding="utf-8")
-    settings = {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False,
-                "bos_token": end, "eos_token": end, "unk_token": end, "model_max_length": 1e30}
+        "#version: 0.2\n" + "".join(m + "\n" for m in config["model"]["merges"]), encoding="utf-8"
+    )
+    settings = {
+        "tokenizer_class": "GPT2Tokenizer",
+        "add_prefix_space": False,
+        "bos_token": end,
+        "eos_token": end,
+        "unk_token": end,
+        "model_max_length": 1e30,
+    }
     (old / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
 
 
 def roberta():
-    specials = ["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True, normalized=False)]
+    specials = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        AddedToken("<mask>", lstrip=True, normalized=False),
+    ]
     tok = byte_bpe(pre_tokenizers.ByteLevel(add_prefix_space=False), specials)
     tok.post_processor = processors.RobertaProcessing(
-        ("</s>", tok.token_to_id("</s>")), ("<s>", tok.token_to_id("<s>")),
-        trim_offsets=True, add_prefix_space=False)
+        ("</s>", tok.token_to_id("</s>")),
+        ("<s>", tok.token_to_id("<s>")),
+        trim_offsets=True,
+        add_prefix_space=False,
+    )
     finish(tok, "roberta", ["<s>", "</s>", "<mask>"], pairs=True)
 
 
 def llama3():
     bos = "<|begin_of_text|>"
     tok = byte_bpe(split(LLAMA3), [bos, "<|end_of_text|>", "<|eot_id|>"])
-    tok.post_processor = processors.Sequence([
-        processors.ByteLevel(trim_offsets=False),
-        processors.TemplateProcessing(single=f"{bos} $A", pair=f"{bos} $A {bos}:1 $B:1",
-                                      special_tokens=[(bos, tok.token_to_id(bos))])])
+    tok.post_processor = processors.Sequence(
+        [
+            processors.ByteLevel(trim_offsets=False),
+            processors.TemplateProcessing(
+                single=f"{bos} $A",
+                pair=f"{bos} $A {bos}:1 $B:1",
+                special_tokens=[(bos, tok.token_to_id(bos))],
+            ),
+        ]
+    )
 
     def whole_words(config):
         """Words that no merge leads to: only ignore_merges finds them."""
         config["model"]["ignore_merges"] = True
         vocab, last = config["model"]["vocab"], max(t["id"] for t in config["added_tokens"])
-        for word in ("Ġworld", "Hello", "Ġquick", "Ġjumps", "HELLO", "ĠEnglish", "Ġmixed", "don", "cafÃ©",
-                     "ä¸Ńæĸĩ", "ĠÃ©", "Ġxyzzy"):
+        for word in (
+            "Ġworld",
+            "Hello",
+            "Ġquick",
+            "Ġjumps",
+            "HELLO",
+            "ĠEnglish",
+            "Ġmixed",
+            "don",
+            "cafÃ©",
+            "ä¸Ńæĸĩ",
+            "ĠÃ©",
+            "Ġxyzzy",
+        ):
             if word not in vocab:
                 last += 1
                 vocab[word] = last
@@ -287,28 +401,61 @@ def llama3():
 def qwen2():
     tok = byte_bpe(split(QWEN2), ["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
     tok.normalizer = normalizers.NFC()
-    tok.add_tokens([AddedToken("<tool_call>", normalized=False),
-                    AddedToken("nai\u0308ve", normalized=True, single_word=True)])
+    tok.add_tokens(
+        [
+            AddedToken("<tool_call>", normalized=False),
+            AddedToken("nai\u0308ve", normalized=True, single_word=True),
+        ]
+    )
     tok.post_processor = processors.ByteLevel(trim_offsets=False)
-    finish(tok, "qwen2", ["<|im_start|>", "<|endoftext|>", "<tool_call>", "nai\u0308ve", "na\u00efve"])
+    finish(
+        tok, "qwen2", ["<|im_start|>", "<|endoftext|>", "<tool_call>", "nai\u0308ve", "na\u00efve"]
+    )
 
 
 def smollm():
-    pre = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
-                                   pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    pre = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
     tok = byte_bpe(pre, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
     finish(tok, "smollm", ["<|im_start|>", "<|endoftext|>"])
 
 
 GGUF = {
     # directory: (architecture, tokenizer model, pre-tokenizer, keys by token)
-    "bert-uncased": ("bert", "bert", "default",
-                     {"cls_token_id": "[CLS]", "seperator_token_id": "[SEP]", "mask_token_id": "[MASK]",
-                      "unknown_token_id": "[UNK]", "padding_token_id": "[PAD]"}),
-    "gpt2": ("gpt2", "gpt2", "gpt-2", {"bos_token_id": "<|endoftext|>", "eos_token_id": "<|endoftext|>"}),
-    "llama3": ("llama", "gpt2", "llama-bpe",
-               {"bos_token_id": "<|begin_of_text|>", "eos_token_id": "<|end_of_text|>"}),
-    "smollm": ("llama", "gpt2", "smollm", {"bos_token_id": "<|im_start|>", "eos_token_id": "<|im_end|>"}),
+    "bert-uncased": (
+        "bert",
+        "bert",
+        "default",
+        {
+            "cls_token_id": "[CLS]",
+            "seperator_token_id": "[SEP]",
+            "mask_token_id": "[MASK]",
+            "unknown_token_id": "[UNK]",
+            "padding_token_id": "[PAD]",
+        },
+    ),
+    "gpt2": (
+        "gpt2",
+        "gpt2",
+        "gpt-2",
+        {"bos_token_id": "<|endoftext|>", "eos_token_id": "<|endoftext|>"},
+    ),
+    "llama3": (
+        "llama",
+        "gpt2",
+        "llama-bpe",
+        {"bos_token_id": "<|begin_of_text|>", "eos_token_id": "<|end_of_text|>"},
+    ),
+    "smollm": (
+        "llama",
+        "gpt2",
+        "smollm",
+        {"bos_token_id": "<|im_start|>", "eos_token_id": "<|im_end|>"},
+    ),
 }
 
 
@@ -333,10 +480,13 @@ def write_gguf(name):
     writer.add_tokenizer_pre(pre)
     writer.add_token_list([gguf_piece(p) for p in pieces] if model == "bert" else pieces)
     kinds = {True: gguf.TokenType.CONTROL, False: gguf.TokenType.USER_DEFINED}
-    writer.add_token_types([kinds[added[p]] if p in added else gguf.TokenType.NORMAL for p in pieces])
+    writer.add_token_types(
+        [kinds[added[p]] if p in added else gguf.TokenType.NORMAL for p in pieces]
+    )
     if model == "gpt2":
-        writer.add_token_merges([m if isinstance(m, str) else " ".join(m)
-                                 for m in config["model"]["merges"]])
+        writer.add_token_merges(
+            [m if isinstance(m, str) else " ".join(m) for m in config["model"]["merges"]]
+        )
         writer.add_add_bos_token(name == "llama3")
     for key, token in ids.items():
         writer.add_uint32(f"tokenizer.ggml.{key}", vocab[token])
@@ -354,8 +504,11 @@ def main():
     llama3()
     qwen2()
     smollm()
-    same = {"bert-uncased-vocab": "bert-uncased", "bert-cased-vocab": "bert-cased",
-            "gpt2-merges": "gpt2"}
+    same = {
+        "bert-uncased-vocab": "bert-uncased",
+        "bert-cased-vocab": "bert-cased",
+        "gpt2-merges": "gpt2",
+    }
     for name in GGUF:
         write_gguf(name)
         same[f"{name}.gguf"] = name

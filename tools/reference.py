@@ -1,10 +1,11 @@
-"""The float64 reference run behind the fixtures: a Transformers model with every array of the run kept.
+"""The float64 reference run behind the fixtures: a model of Transformers, every array kept.
 
-Transformers keeps parts of its mathematics in float32 whatever the dtype of the model (root-mean-square
-norms, the softmax of Llama-like models, rotary tables). `double_precision` undoes that, so that what is
-written is the mathematics of the model and not one rounding of it. Attention is taken at the seam that
-all families share, the attention function; the same model is then run a second time with the library's
-own eager attention, and the two must agree to 1e-12, or nothing is written.
+Transformers keeps parts of its mathematics in float32 whatever the dtype of the model
+(root-mean-square norms, the softmax of Llama-like models, rotary tables). `double_precision`
+undoes that, so that what is written is the mathematics of the model and not one rounding of it.
+Attention is taken at the seam that all families share, the attention function; the same model is
+then run a second time with the library's own eager attention, and the two must agree to 1e-12,
+or nothing is written.
 """
 
 import contextlib
@@ -63,7 +64,9 @@ def inverse_frequencies(params, width):
         wave = 2 * np.pi / freq
         blend = (length / wave - low) / (high - low)
         mixed = (1 - blend) * freq / factor + blend * freq
-        freq = np.where(wave > length / low, freq / factor, np.where(wave < length / high, freq, mixed))
+        freq = np.where(
+            wave > length / low, freq / factor, np.where(wave < length / high, freq, mixed)
+        )
     elif kind == "linear":
         freq = freq / params["factor"]
     elif kind != "default":
@@ -72,7 +75,7 @@ def inverse_frequencies(params, width):
 
 
 def exact_rotary(module):
-    """Replaces the float32 tables of a rotary module by float64 ones, after a check against them."""
+    """Replaces the float32 tables of a rotary module by float64 ones, checked against them."""
     config = module.config
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     params = config.rope_parameters
@@ -183,20 +186,32 @@ def run(model, inputs):
         for name, layer in find_blocks(model, part).items():
             block = model.get_submodule(name)
             if layer == 0:
-                hooks.append(block.register_forward_pre_hook(
-                    lambda m, a, k, s=short: streams.__setitem__(
-                        f"{s}.embed", a[0] if a else k["hidden_states"]),
-                    with_kwargs=True))
-            hooks.append(block.register_forward_hook(
-                lambda m, a, out, s=short, l=layer: streams.__setitem__(
-                    f"{s}.{l}.resid", out[0] if isinstance(out, tuple) else out)))
+                hooks.append(
+                    block.register_forward_pre_hook(
+                        lambda m, a, k, s=short: streams.__setitem__(
+                            f"{s}.embed", a[0] if a else k["hidden_states"]
+                        ),
+                        with_kwargs=True,
+                    )
+                )
+            hooks.append(
+                block.register_forward_hook(
+                    lambda m, a, out, s=short, l=layer: streams.__setitem__(
+                        f"{s}.{l}.resid", out[0] if isinstance(out, tuple) else out
+                    )
+                )
+            )
         base = getattr(model.base_model, part) if part else model.base_model
-        hooks.append(base.register_forward_hook(
-            lambda m, a, out, s=short: streams.__setitem__(f"{s}.hidden", out.last_hidden_state)))
+        hooks.append(
+            base.register_forward_hook(
+                lambda m, a, out, s=short: streams.__setitem__(f"{s}.hidden", out.last_hidden_state)
+            )
+        )
     projected = {}
     for name, module in model.named_modules():
-        hooks.append(module.register_forward_hook(
-            lambda m, a, out: projected.__setitem__(id(m), out)))
+        hooks.append(
+            module.register_forward_hook(lambda m, a, out: projected.__setitem__(id(m), out))
+        )
 
     with torch.no_grad(), double_precision():
         RECORDER.calls = []
@@ -225,14 +240,23 @@ def run(model, inputs):
         close(whole, seen[id(proj)].reshape(whole.shape), f"{name} head outputs")
         close(pattern, theirs[f"{stack}.{kind}"][layer], f"{name} pattern")
         close(torch.softmax(scores, -1), pattern, f"{name} softmax")
-        for site, value in (("q", q), ("k", k), ("v", v), ("scores", scores),
-                            ("pattern", pattern), ("z", z)):
+        for site, value in (
+            ("q", q),
+            ("k", k),
+            ("v", v),
+            ("scores", scores),
+            ("pattern", pattern),
+            ("z", z),
+        ):
             arrays[f"{stack}.{kind}.{layer}.{site}"] = value[0]
         arrays[f"{stack}.{kind}.{layer}.head_out"] = outputs
 
     for short in stacks:
-        states = again.get({"enc": "encoder_hidden_states", "dec": "decoder_hidden_states"}[short]
-                           if both else "hidden_states")
+        states = again.get(
+            {"enc": "encoder_hidden_states", "dec": "decoder_hidden_states"}[short]
+            if both
+            else "hidden_states"
+        )
         close(streams[f"{short}.embed"], states[0], f"{short}.embed")
         for layer in range(len(states) - 2):
             close(streams[f"{short}.{layer}.resid"], states[layer + 1], f"{short}.{layer}.resid")
@@ -249,7 +273,7 @@ def run(model, inputs):
 
 
 def entropies(arrays):
-    """Mean entropy over ln(visible keys), of every attention: neither 0 nor 1 in a useful fixture."""
+    """Mean entropy over ln(visible keys): neither 0 nor 1 in a useful fixture."""
     found = {}
     for name, p in arrays.items():
         if name.endswith(".pattern"):
