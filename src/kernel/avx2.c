@@ -4,6 +4,7 @@
 
 #include "kernel/vec_avx2.h"
 
+#include "kernel/vec_back.h"
 #include "kernel/vec_rows.h"
 #include "kernel/vec_stored.h"
 
@@ -42,12 +43,15 @@ const mha_kernels mha_kernels_avx2 = {
     .max = rows_max,
     .exp_sum = rows_exp_sum,
     .exp_stats = rows_exp_stats,
+    .softmax_back = rows_softmax_back,
     .scale = rows_scale,
     .add = rows_add,
+    .mul = rows_mul,
     .axpy = rows_axpy,
     .softcap = rows_softcap,
     .layer_norm = rows_layer_norm,
     .rms_norm = rows_rms_norm,
+    .norm_back = rows_norm_back,
     .act = {[MHA_ACT_NONE] = rows_none,
             [MHA_ACT_GELU] = rows_gelu,
             [MHA_ACT_GELU_TANH] = rows_gelu_tanh,
@@ -62,6 +66,13 @@ const mha_kernels mha_kernels_avx2 = {
                 [MHA_ACT_SILU] = rows_silu_mul,
                 [MHA_ACT_RELU] = rows_relu_mul,
                 [MHA_ACT_TANH] = rows_tanh_mul},
+    .act_back = {[MHA_ACT_NONE] = rows_none_back,
+                 [MHA_ACT_GELU] = rows_gelu_back,
+                 [MHA_ACT_GELU_TANH] = rows_gelu_tanh_back,
+                 [MHA_ACT_QUICK_GELU] = rows_quick_gelu_back,
+                 [MHA_ACT_SILU] = rows_silu_back,
+                 [MHA_ACT_RELU] = rows_relu_back,
+                 [MHA_ACT_TANH] = rows_tanh_back},
     .rope_half = rows_rope_half,
     .rope_pair = rows_rope_pair,
 };

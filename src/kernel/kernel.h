@@ -9,6 +9,7 @@
 #include "base/act.h"
 #include "base/dtype.h"
 #include "mha/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,8 +37,12 @@ typedef struct mha_kernels {
     void (*exp_sum)(float *s, size_t n, float m, double *l); /* only Σ e_j */
     void (*exp_stats)(float *s, size_t n, float m, mha_exp_sums *out);
 
+    /* The gradient of softmax: ds ← p·(ds − delta), where delta = Σ p·ds. */
+    void (*softmax_back)(float *ds, const float *p, float delta, size_t n);
+
     void (*scale)(float *x, size_t n, float a);                /* x ← a·x */
     void (*add)(float *y, const float *x, size_t n);           /* y ← y + x */
+    void (*mul)(float *y, const float *x, size_t n);           /* y ← y·x */
     void (*axpy)(float *y, float a, const float *x, size_t n); /* y ← y + a·x */
     void (*softcap)(float *s, size_t n, float cap);            /* s ← cap·tanh(s/cap) */
 
@@ -46,9 +51,15 @@ typedef struct mha_kernels {
                        float eps);
     /* y = x/sqrt(mean x² + eps)·w. y may be x. */
     void (*rms_norm)(float *y, const float *x, const float *w, size_t n, float eps);
+    /* The gradient of layer_norm (center) or rms_norm by x: with r = 1/sqrt(σ² + eps) (rms_norm:
+     * mean x² for σ², 0 for μ), x̂ = (x − μ)·r and g = dy·w,
+     * dx = r·(g − mean g − x̂·mean(g·x̂)); rms_norm without mean g. w NULL: 1. dx may be dy. */
+    void (*norm_back)(float *dx, const float *dy, const float *x, const float *w, size_t n,
+                      float eps, bool center);
 
-    void (*act[MHA_ACT_COUNT])(float *x, size_t n);                     /* x ← f(x) */
-    void (*act_mul[MHA_ACT_COUNT])(float *g, const float *u, size_t n); /* g ← f(g)·u */
+    void (*act[MHA_ACT_COUNT])(float *x, size_t n);                       /* x ← f(x) */
+    void (*act_mul[MHA_ACT_COUNT])(float *g, const float *u, size_t n);   /* g ← f(g)·u */
+    void (*act_back[MHA_ACT_COUNT])(float *dy, const float *x, size_t n); /* dy ← dy·f'(x) */
 
     /* Rotary embedding of one head's row: pairs (x[i], x[i+r]) of `x`, r = n/2:
      * y[i] = x[i]·cos[i] − x[i+r]·sin[i],  y[i+r] = x[i+r]·cos[i] + x[i]·sin[i]. In place. */

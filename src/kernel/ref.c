@@ -49,6 +49,12 @@ static void ref_exp_stats(float *s, size_t n, float m, mha_exp_sums *out)
     *out = (mha_exp_sums){.l = l, .u = u, .w = w};
 }
 
+static void ref_softmax_back(float *ds, const float *p, float delta, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ds[i] = (float)((double)p[i] * ((double)ds[i] - (double)delta));
+}
+
 static void ref_scale(float *x, size_t n, float a)
 {
     for (size_t i = 0; i < n; i++)
@@ -59,6 +65,12 @@ static void ref_add(float *y, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += x[i];
+}
+
+static void ref_mul(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] *= x[i];
 }
 
 static void ref_axpy(float *y, float a, const float *x, size_t n)
@@ -102,6 +114,28 @@ static void ref_rms_norm(float *y, const float *x, const float *w, size_t n, flo
     const double r = 1.0 / sqrt(squares / (double)n + (double)eps);
     for (size_t i = 0; i < n; i++)
         y[i] = (float)((double)x[i] * r * (w != NULL ? (double)w[i] : 1.0));
+}
+
+static void ref_norm_back(float *dx, const float *dy, const float *x, const float *w, size_t n,
+                          float eps, bool center)
+{
+    double mean = 0.0, square = 0.0, gs = 0.0, gxs = 0.0;
+
+    for (size_t i = 0; center && i < n; i++)
+        mean += (double)x[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        square += ((double)x[i] - mean) * ((double)x[i] - mean);
+    const double r = 1.0 / sqrt(square / (double)n + (double)eps);
+    for (size_t i = 0; i < n; i++) {
+        const double g = (double)dy[i] * (w != NULL ? (double)w[i] : 1.0);
+        gs += g;
+        gxs += g * (((double)x[i] - mean) * r);
+    }
+    const double mean_g = center ? gs / (double)n : 0.0, mean_gx = gxs / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        const double g = (double)dy[i] * (w != NULL ? (double)w[i] : 1.0);
+        dx[i] = (float)(r * (g - mean_g - ((double)x[i] - mean) * r * mean_gx));
+    }
 }
 
 /* Activations as functions of one double. x·σ(z) is x/(1 + e^(−z)), which neither cancels for
@@ -220,6 +254,115 @@ static void ref_tanh_mul(float *g, const float *u, size_t n)
     map_mul(g, u, n, tanh);
 }
 
+/* Their derivatives. Those of x·s(x), where s rises from 0 to 1 and s(−x) = 1 − s(x), satisfy
+ * f'(x) = 1 − f'(−x): only the left side is evaluated, where nothing cancels against 1. Beyond
+ * SLOPE_END they are 0 and 1 in float, and infinity needs no case of its own. */
+#define SLOPE_END 128.0
+
+/* f' from a = |x| for f = x·σ(z) with odd z: f'(−a) = σ(−z)·(1 − a·z'·σ(z)), where z and its
+ * derivative dz are those at a. */
+static double sigmoid_times_slope(double x, double a, double z, double dz)
+{
+    const double left = 1.0 / (1.0 + exp(z)) * (1.0 - a * dz / (1.0 + exp(-z)));
+
+    return x < 0.0 ? left : 1.0 - left;
+}
+
+/* min(|x|, SLOPE_END), keeping NaN. */
+static double slope_argument(double x)
+{
+    return fabs(x) > SLOPE_END ? SLOPE_END : fabs(x);
+}
+
+static double gelu_slope(double x)
+{
+    const double a = slope_argument(x);
+    const double density = exp(-0.5 * a * a) * 0.5 * M_2_SQRTPI * M_SQRT1_2;
+    const double left = 0.5 * erfc(a * M_SQRT1_2) - a * density;
+
+    return x < 0.0 ? left : 1.0 - left;
+}
+
+static double gelu_tanh_slope(double x)
+{
+    const double a = slope_argument(x), k = 2.0 * sqrt(M_2_PI);
+
+    return sigmoid_times_slope(x, a, k * (a + 0.044715 * a * a * a),
+                               k * (1.0 + 3.0 * 0.044715 * a * a));
+}
+
+static double quick_gelu_slope(double x)
+{
+    const double a = slope_argument(x);
+
+    return sigmoid_times_slope(x, a, 1.702 * a, 1.702);
+}
+
+static double silu_slope(double x)
+{
+    const double a = slope_argument(x);
+
+    return sigmoid_times_slope(x, a, a, 1.0);
+}
+
+static double relu_slope(double x)
+{
+    if (isnan(x))
+        return x;
+    return x > 0.0 ? 1.0 : 0.0;
+}
+
+/* 1 − tanh² x = 1/cosh² x, which does not cancel. */
+static double tanh_slope(double x)
+{
+    const double r = 1.0 / cosh(x);
+
+    return r * r;
+}
+
+static void map_back(float *dy, const float *x, size_t n, double (*slope)(double))
+{
+    for (size_t i = 0; i < n; i++)
+        dy[i] = (float)((double)dy[i] * slope((double)x[i]));
+}
+
+static void ref_none_back(float *dy, const float *x, size_t n)
+{
+    (void)dy;
+    (void)x;
+    (void)n;
+}
+
+static void ref_gelu_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, gelu_slope);
+}
+
+static void ref_gelu_tanh_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, gelu_tanh_slope);
+}
+
+static void ref_quick_gelu_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, quick_gelu_slope);
+}
+
+static void ref_silu_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, silu_slope);
+}
+
+static void ref_relu_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, relu_slope);
+}
+
+static void ref_tanh_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, tanh_slope);
+}
+
 static void ref_rope_half(float *x, const float *cos, const float *sin, size_t n)
 {
     const size_t r = n / 2;
@@ -281,12 +424,15 @@ const mha_kernels mha_kernels_ref = {
     .max = ref_max,
     .exp_sum = ref_exp_sum,
     .exp_stats = ref_exp_stats,
+    .softmax_back = ref_softmax_back,
     .scale = ref_scale,
     .add = ref_add,
+    .mul = ref_mul,
     .axpy = ref_axpy,
     .softcap = ref_softcap,
     .layer_norm = ref_layer_norm,
     .rms_norm = ref_rms_norm,
+    .norm_back = ref_norm_back,
     .act = {[MHA_ACT_NONE] = ref_none,
             [MHA_ACT_GELU] = ref_gelu,
             [MHA_ACT_GELU_TANH] = ref_gelu_tanh,
@@ -301,6 +447,13 @@ const mha_kernels mha_kernels_ref = {
                 [MHA_ACT_SILU] = ref_silu_mul,
                 [MHA_ACT_RELU] = ref_relu_mul,
                 [MHA_ACT_TANH] = ref_tanh_mul},
+    .act_back = {[MHA_ACT_NONE] = ref_none_back,
+                 [MHA_ACT_GELU] = ref_gelu_back,
+                 [MHA_ACT_GELU_TANH] = ref_gelu_tanh_back,
+                 [MHA_ACT_QUICK_GELU] = ref_quick_gelu_back,
+                 [MHA_ACT_SILU] = ref_silu_back,
+                 [MHA_ACT_RELU] = ref_relu_back,
+                 [MHA_ACT_TANH] = ref_tanh_back},
     .rope_half = ref_rope_half,
     .rope_pair = ref_rope_pair,
 };

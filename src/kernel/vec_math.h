@@ -1,4 +1,5 @@
-/* vec_math.h: exponential, hyperbolic tangent and the activations on whole vectors.
+/* vec_math.h: exponential, hyperbolic tangent, the activations and their derivatives on whole
+ * vectors.
  *
  * Written in the words of vec_avx2.h or vec_avx512.h, one of which the including file chose.
  * Polynomials are minimax fits of relative error over the interval named beside them. */
@@ -62,14 +63,12 @@ static inline vf act_none(vf x)
     return x;
 }
 
-/* x·Φ(x) = max(x, 0) − a·Φ(−a) with a = |x|. The tail is written Φ(−a) = e^(−a²/2)·R(a), where R,
+/* The tail of the normal distribution is written Φ(−a) = e^(−a²/2)·R(a) for a in 0 … 15, where R,
  * half the scaled complementary error function, is smooth: ½ + s·p(s) with s = 0.3a/(1 + 0.3a) and
  * p of degree 7 (relative error 2e-8 for small a, 2e-7 for a <= 14; beyond, Φ(−a) is below the
- * smallest float). The rounding error of a² is carried along, because e^(−a²/2) would multiply it
- * by a²/2. */
-static inline vf act_gelu(vf x)
+ * smallest float). */
+static inline vf gelu_ratio(vf a)
 {
-    const vf a = vf_min(vf_set1(15.0F), vf_abs(x)), half = vf_set1(0.5F);
     const vf b = vf_mul(vf_set1(0.3F), a);
     const vf s = vf_div(b, vf_add(b, vf_set1(1.0F)));
     vf p = vf_set1(0.036483278974286576F);
@@ -80,12 +79,25 @@ static inline vf act_gelu(vf x)
     p = vf_fma(p, s, vf_set1(-0.700791206667618F));
     p = vf_fma(p, s, vf_set1(1.4480644402635963F));
     p = vf_fma(p, s, vf_set1(-1.329809939223837F));
-    const vf r = vf_fma(p, s, half);
+    return vf_fma(p, s, vf_set1(0.5F));
+}
+
+/* e^(−a²/2). The rounding error of a² is carried along, because the exponential would multiply it
+ * by a²/2. */
+static inline vf gelu_exp(vf a)
+{
     const vf square = vf_mul(a, a);
     const vf lost = vf_fms(a, a, square);
     const vf e = vf_exp_inside(vf_max(vf_set1(VEC_EXP_ZERO), vf_mul(vf_set1(-0.5F), square)));
-    const vf phi = vf_mul(r, vf_fnma(vf_mul(half, lost), e, e));
-    return vf_fnma(a, phi, vf_max(vf_set1(0.0F), x));
+    return vf_fnma(vf_mul(vf_set1(0.5F), lost), e, e);
+}
+
+/* x·Φ(x) = max(x, 0) − a·Φ(−a) with a = |x|. */
+static inline vf act_gelu(vf x)
+{
+    const vf a = vf_min(vf_set1(15.0F), vf_abs(x));
+
+    return vf_fnma(a, vf_mul(gelu_ratio(a), gelu_exp(a)), vf_max(vf_set1(0.0F), x));
 }
 
 /* ½x(1 + tanh z) = x·σ(2z) with z = √(2/π)·(x + 0.044715x³). */
@@ -115,6 +127,84 @@ static inline vf act_relu(vf x)
 static inline vf act_tanh(vf x)
 {
     return vf_tanh(x);
+}
+
+/* Derivatives. f of all the GELUs and of SiLU is x·s(x) with s(−x) = 1 − s(x), so f'(x) is
+ * 1 − f'(−x): only the left side is evaluated, where nothing cancels against 1. */
+static inline vf slope_mirror(vf x, vf left)
+{
+    return vf_select(vf_less(x, vf_set1(0.0F)), left, vf_sub(vf_set1(1.0F), left));
+}
+
+/* min(|x|, 128), keeping NaN: there the slopes are 0 and 1, and no product overflows. */
+static inline vf slope_argument(vf x)
+{
+    return vf_min(vf_set1(128.0F), vf_abs(x));
+}
+
+/* e^(−z) for z >= 0. */
+static inline vf slope_exp(vf z)
+{
+    return vf_exp_inside(vf_max(vf_set1(VEC_EXP_ZERO), vf_sub(vf_set1(0.0F), z)));
+}
+
+/* f' of x·σ(z) with odd z, from z and its derivative dz at a = |x|: with e = e^(−z) and
+ * q = σ(z) = 1/(1 + e), f'(−a) = e·q·(1 − a·dz·q). */
+static inline vf sigmoid_times_slope(vf x, vf a, vf z, vf dz)
+{
+    const vf one = vf_set1(1.0F), e = slope_exp(z);
+    const vf q = vf_div(one, vf_add(one, e));
+
+    return slope_mirror(x, vf_mul(vf_mul(e, q), vf_fnma(vf_mul(a, dz), q, one)));
+}
+
+/* f'(−a) = Φ(−a) − a·φ(a) = e^(−a²/2)·(R(a) − a/√(2π)). */
+static inline vf slope_gelu(vf x)
+{
+    const vf a = vf_min(vf_set1(15.0F), vf_abs(x));
+    const vf factor = vf_fnma(vf_set1(0.3989422804014327F), a, gelu_ratio(a));
+
+    return slope_mirror(x, vf_mul(gelu_exp(a), factor));
+}
+
+static inline vf slope_gelu_tanh(vf x)
+{
+    const float k = 1.5957691216057308F; /* 2√(2/π) */
+    const vf a = slope_argument(x), square = vf_mul(a, a);
+    const vf z = vf_mul(a, vf_fma(square, vf_set1(0.044715F * k), vf_set1(k)));
+    const vf dz = vf_fma(square, vf_set1(3.0F * 0.044715F * k), vf_set1(k));
+
+    return sigmoid_times_slope(x, a, z, dz);
+}
+
+static inline vf slope_quick_gelu(vf x)
+{
+    const vf a = slope_argument(x), k = vf_set1(1.702F);
+
+    return sigmoid_times_slope(x, a, vf_mul(k, a), k);
+}
+
+static inline vf slope_silu(vf x)
+{
+    const vf a = slope_argument(x);
+
+    return sigmoid_times_slope(x, a, a, vf_set1(1.0F));
+}
+
+static inline vf slope_relu(vf x)
+{
+    const vf step = vf_select(vf_less(vf_set1(0.0F), x), vf_set1(1.0F), vf_set1(0.0F));
+
+    return vf_select(vf_is_nan(x), x, step);
+}
+
+/* 1 − tanh² x = 4e/(1 + e)² with e = e^(−2|x|), which does not cancel. */
+static inline vf slope_tanh(vf x)
+{
+    const vf a = slope_argument(x), e = slope_exp(vf_add(a, a));
+    const vf q = vf_div(vf_set1(2.0F), vf_add(vf_set1(1.0F), e));
+
+    return vf_mul(e, vf_mul(q, q));
 }
 
 #endif

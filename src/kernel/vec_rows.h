@@ -136,6 +136,18 @@ static void rows_add(float *y, const float *x, size_t n)
     }
 }
 
+static void rows_mul(float *y, const float *x, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + VF <= n; i += VF)
+        vf_store(y + i, vf_mul(vf_load(y + i), vf_load(x + i)));
+    if (i < n) {
+        const size_t r = n - i;
+        vf_store_first(y + i, vf_mul(vf_load_first(y + i, r), vf_load_first(x + i, r)), r);
+    }
+}
+
 static void rows_axpy(float *y, float a, const float *x, size_t n)
 {
     const vf va = vf_set1(a);

@@ -64,10 +64,11 @@ static void test_tables_have_no_holes(void **state)
         for (size_t t = 0; t < MHA_DTYPE_FLOAT_COUNT; t++)
             assert_true(k->widen[t] != NULL && k->dot[t] != NULL);
         for (size_t a = 0; a < MHA_ACT_COUNT; a++)
-            assert_true(k->act[a] != NULL && k->act_mul[a] != NULL);
+            assert_true(k->act[a] != NULL && k->act_mul[a] != NULL && k->act_back[a] != NULL);
         assert_true(k->max != NULL && k->exp_sum != NULL && k->exp_stats != NULL);
         assert_true(k->scale != NULL && k->add != NULL && k->axpy != NULL);
         assert_true(k->softcap != NULL && k->layer_norm != NULL && k->rms_norm != NULL);
+        assert_true(k->mul != NULL && k->softmax_back != NULL && k->norm_back != NULL);
         assert_true(k->rope_half != NULL && k->rope_pair != NULL);
     }
 }

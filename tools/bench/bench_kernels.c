@@ -86,6 +86,22 @@ static float run_add(const mha_kernels *k, const rows *r, int which)
     return 0.0F;
 }
 
+static float run_mul(const mha_kernels *k, const rows *r, int which)
+{
+    (void)which;
+    refill(r);
+    k->mul(r->work, r->other, r->n);
+    return 0.0F;
+}
+
+static float run_softmax_back(const mha_kernels *k, const rows *r, int which)
+{
+    (void)which;
+    refill(r);
+    k->softmax_back(r->work, r->other, 0.25F, r->n);
+    return 0.0F;
+}
+
 static float run_axpy(const mha_kernels *k, const rows *r, int which)
 {
     (void)which;
@@ -115,6 +131,12 @@ static float run_rms_norm(const mha_kernels *k, const rows *r, int which)
     return 0.0F;
 }
 
+static float run_norm_back(const mha_kernels *k, const rows *r, int center)
+{
+    k->norm_back(r->work, r->other, r->in, r->other, r->n, 1e-5F, center != 0);
+    return 0.0F;
+}
+
 static float run_act(const mha_kernels *k, const rows *r, int which)
 {
     refill(r);
@@ -126,6 +148,13 @@ static float run_act_mul(const mha_kernels *k, const rows *r, int which)
 {
     refill(r);
     k->act_mul[which](r->work, r->other, r->n);
+    return 0.0F;
+}
+
+static float run_act_back(const mha_kernels *k, const rows *r, int which)
+{
+    refill(r);
+    k->act_back[which](r->work, r->in, r->n);
     return 0.0F;
 }
 
@@ -168,6 +197,14 @@ static const bench benches[] = {
     {"relu", run_act, MHA_ACT_RELU},
     {"tanh", run_act, MHA_ACT_TANH},
     {"silu_mul", run_act_mul, MHA_ACT_SILU},
+    {"gelu_back", run_act_back, MHA_ACT_GELU},
+    {"gelu_tanh_back", run_act_back, MHA_ACT_GELU_TANH},
+    {"quick_gelu_back", run_act_back, MHA_ACT_QUICK_GELU},
+    {"silu_back", run_act_back, MHA_ACT_SILU},
+    {"relu_back", run_act_back, MHA_ACT_RELU},
+    {"tanh_back", run_act_back, MHA_ACT_TANH},
+    {"mul", run_mul, 0},
+    {"softmax_back", run_softmax_back, 0},
     {"rope_half", run_rope_half, 0},
     {"rope_pair", run_rope_pair, 0},
     {"max", run_max, 0},
@@ -176,6 +213,8 @@ static const bench benches[] = {
     {"axpy", run_axpy, 0},
     {"layer_norm", run_layer_norm, 0},
     {"rms_norm", run_rms_norm, 0},
+    {"layer_norm_back", run_norm_back, 1},
+    {"rms_norm_back", run_norm_back, 0},
 };
 
 /* Nanoseconds an element: the best of several rounds of about 2 ms each. */
