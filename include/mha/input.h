@@ -79,13 +79,24 @@ mha_status mha_tokenizer_decode(const mha_tokenizer *t, const int32_t *ids, size
 /* --- corpora -----------------------------------------------------------------------------------
  */
 
-/* One document of a file. Strings are UTF-8, borrowed from the corpus; NULL when the file has no
- * such field. */
+/* A word of a .conllu sentence: [start, end) are bytes of the text. Words that one surface form
+ * stands for ("don't": do, n't) share its bytes. */
+typedef struct mha_corpus_word {
+    uint32_t start, end;
+    int32_t head;       /* index of the word it depends on; -1: the root, or not annotated */
+    const char *deprel; /* "nsubj", …; "_" when not annotated */
+} mha_corpus_word;
+
+/* One document of a file. Strings are UTF-8, borrowed from the corpus and end with a NUL; NULL when
+ * the file has no such field, or leaves it empty (but text is there, perhaps with 0 bytes, in all
+ * files of text). */
 typedef struct mha_corpus_document {
     const char *text, *pair, *target, *label;
     size_t text_n, pair_n, target_n, label_n; /* bytes */
     const int64_t *ids;                       /* [ids_n] from files of ids: fed as they are */
     size_t ids_n;
+    const mha_corpus_word *words; /* [words_n] of a .conllu sentence, else NULL */
+    size_t words_n;
     size_t line; /* where it starts, from 1; for files of ids the number of the document from 1 */
 } mha_corpus_document;
 
@@ -104,6 +115,8 @@ mha_status mha_corpus_open_ids(mha_corpus **out, const char *path, uint64_t max_
 void mha_corpus_close(mha_corpus *c);
 size_t mha_corpus_count(const mha_corpus *c);
 mha_corpus_document mha_corpus_get(const mha_corpus *c, size_t i);
+/* Empty lines of .txt, .tsv and .jsonl: they are no documents. */
+size_t mha_corpus_empty_lines(const mha_corpus *c);
 
 #ifdef __cplusplus
 }

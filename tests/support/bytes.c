@@ -28,12 +28,13 @@ static void add_fill(mha_buf *b, int byte, size_t n)
         add(b, &c, 1);
 }
 
-/* |text| with its length before it in `prefix` bytes. Returns what follows. */
+/* |text| (or ~text~) with its length before it in `prefix` bytes. Returns what follows. */
 static const char *add_text(mha_buf *b, const char *p, unsigned prefix, int json)
 {
-    if (*p != '|' || !strchr(p + 1, '|'))
+    const char *end = *p == '|' || *p == '~' ? strchr(p + 1, *p) : NULL;
+    if (!end)
         fail_msg("recipe: a text must stand between bars: %s", p);
-    const char *end = strchr(++p, '|');
+    p++;
     if (prefix > 0)
         add_le(b, (unsigned long long)(end - p), prefix);
     for (; p < end; p++)
