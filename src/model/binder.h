@@ -94,5 +94,7 @@ mha_status mha_bind_steps(mha_binder *b, const mha_spec_steps *steps, mha_stack_
 /* Fills model->info, stacks and head from the spec and the checkpoint. */
 mha_status mha_bind(struct mha_model *m, const mha_spec *spec, const mha_model_options *options,
                     mha_err *err);
+/* Chooses the description for m->checkpoint and binds it: all of mha_model_open but the files. */
+mha_status mha_model_bind(struct mha_model *m, const mha_model_options *options, mha_err *err);
 
 #endif

@@ -94,6 +94,15 @@ static mha_status sort_tensors(struct mha_model *m, mha_err *err)
     return MHA_OK;
 }
 
+mha_status mha_model_bind(struct mha_model *m, const mha_model_options *options, mha_err *err)
+{
+    mha_spec *spec = NULL;
+    MHA_TRY(find_family(&spec, m->checkpoint, options, err));
+    mha_status status = mha_bind(m, spec, options, err);
+    mha_spec_free(spec);
+    return status == MHA_OK ? sort_tensors(m, err) : status;
+}
+
 mha_status mha_model_open(mha_model **out, const char *path, const mha_model_options *options,
                           mha_err *err)
 {
@@ -106,20 +115,16 @@ mha_status mha_model_open(mha_model **out, const char *path, const mha_model_opt
         .max_header = options->max_header != 0 ? options->max_header : MHA_SAFETENSORS_HEADER_MAX,
     };
     struct mha_model *m = NULL;
-    mha_spec *spec = NULL;
-    mha_status status;
     MHA_TRY(mha_alloc((void **)&m, 1, sizeof *m, err));
-    MHA_TRY_GOTO(status, mha_checkpoint_open(&m->checkpoint, path, &limits, err), fail);
-    MHA_TRY_GOTO(status, find_family(&spec, m->checkpoint, options, err), fail);
-    MHA_TRY_GOTO(status, mha_bind(m, spec, options, err), fail);
-    MHA_TRY_GOTO(status, sort_tensors(m, err), fail);
-    mha_spec_free(spec);
+    mha_status status = mha_checkpoint_open(&m->checkpoint, path, &limits, err);
+    if (status == MHA_OK)
+        status = mha_model_bind(m, options, err);
+    if (status != MHA_OK) {
+        mha_model_close(m);
+        return status;
+    }
     *out = m;
     return MHA_OK;
-fail:
-    mha_spec_free(spec);
-    mha_model_close(m);
-    return status;
 }
 
 void mha_model_close(mha_model *m)

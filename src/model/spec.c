@@ -1,5 +1,5 @@
-/* spec.c: parses family descriptions: sections, config values, tensor slots. The language is
- * described in spec.h. Nothing here looks at a checkpoint. */
+/* spec.c: parses family descriptions: lines, sections, config values. The language is described in
+ * spec.h. Nothing here looks at a checkpoint. */
 #include "model/spec.h"
 #include "base/buf.h"
 #include "base/fail.h"
@@ -134,9 +134,8 @@ static mha_status parse_words(mha_spec_parser *p, mha_spec_words *out, const cha
     return words_copy(p, out, words, n);
 }
 
-/* WORD | WORD | gguf WORD … */
-static mha_status parse_alternatives(mha_spec_parser *p, mha_spec_words *plain,
-                                     mha_spec_words *gguf, const char *what)
+mha_status mha_spec_alternatives(mha_spec_parser *p, mha_spec_words *plain, mha_spec_words *gguf,
+                                 const char *what)
 {
     const char *words[2][WORDS_MAX];
     size_t n[2] = {0, 0};
@@ -172,7 +171,7 @@ static mha_status parse_var(mha_spec_parser *p)
     if (v.computed) {
         MHA_TRY(mha_spec_expr(p, &v.value));
     } else {
-        MHA_TRY(parse_alternatives(p, &v.keys, &v.gguf, "a config key"));
+        MHA_TRY(mha_spec_alternatives(p, &v.keys, &v.gguf, "a config key"));
         mha_spec_skip(p);
         if (*p->at != '\0') {
             const char *word;
@@ -199,115 +198,6 @@ bool mha_spec_slot_find(const mha_spec *s, const char *name, int scope, size_t *
                 return true;
             }
     return false;
-}
-
-static mha_status parse_shape(mha_spec_parser *p, mha_spec_slot *slot)
-{
-    size_t rank = slot->kind == MHA_SLOT_NORM || slot->kind == MHA_SLOT_VECTOR ? 1 : 2, n = 0;
-    if (!mha_spec_accept(p, "["))
-        return mha_fail(p->err, MHA_ERR_FORMAT,
-                        "expected a shape, [OUT, IN] or [N], before \"%.24s\"", p->at);
-    do {
-        if (n == 2)
-            return mha_fail(p->err, MHA_ERR_FORMAT, "a shape has one or two dims");
-        MHA_TRY(mha_spec_expr(p, &slot->shape[n++]));
-    } while (mha_spec_accept(p, ","));
-    if (!mha_spec_accept(p, "]"))
-        return mha_fail(p->err, MHA_ERR_FORMAT, "expected \"]\" before \"%.24s\"", p->at);
-    if (n != rank)
-        return mha_fail(p->err, MHA_ERR_FORMAT, "this kind of slot has %zu dims, not %zu", rank, n);
-    return MHA_OK;
-}
-
-/* else=NAME[,EXPR] */
-static mha_status parse_tied(mha_spec_parser *p, mha_spec_slot *slot)
-{
-    size_t other;
-    MHA_TRY(mha_spec_word(p, &slot->tied, "the name of a slot"));
-    if (!mha_spec_slot_find(p->spec, slot->tied, p->scope, &other))
-        return mha_fail(p->err, MHA_ERR_FORMAT, "no tensor slot is called \"%s\"", slot->tied);
-    if (p->spec->slots[other].kind != slot->kind)
-        return mha_fail(p->err, MHA_ERR_FORMAT, "slot \"%s\" is of another kind", slot->tied);
-    return mha_spec_accept(p, ",") ? mha_spec_expr(p, &slot->tied_when) : MHA_OK;
-}
-
-static mha_status parse_slot_option(mha_spec_parser *p, mha_spec_slot *slot)
-{
-    const struct {
-        const char *name;
-        const mha_expr **expr;
-        unsigned kinds;
-        bool needs_value;
-    } options[] = {
-        {"bias", &slot->bias, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_NORM, true},
-        {"optional", &slot->optional, ~0u, false},
-        {"when", &slot->when, ~0u, true},
-        {"plus-one", &slot->plus_one, 1u << MHA_SLOT_NORM, false},
-        {"in-out", &slot->in_out, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, false},
-        {"from", &slot->from, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, true},
-        {"at", &slot->at, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, true},
-        {"group", &slot->group, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, true},
-        {"step", &slot->step, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, true},
-    };
-    const char *word;
-    MHA_TRY(mha_spec_word(p, &word, "an option"));
-    bool has_value = mha_spec_accept(p, "=");
-    if (strcmp(word, "else") == 0 && has_value)
-        return parse_tied(p, slot);
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (strcmp(word, options[i].name) != 0 || (options[i].kinds >> slot->kind & 1) == 0)
-            continue;
-        if (has_value)
-            return mha_spec_expr(p, options[i].expr);
-        if (options[i].needs_value)
-            break;
-        const char *one = "1"; /* the option alone means that it holds */
-        mha_expr *e;
-        MHA_TRY(mha_expr_parse(&e, &p->spec->memory, &one, p->err));
-        *options[i].expr = e;
-        return MHA_OK;
-    }
-    return mha_fail(p->err, MHA_ERR_FORMAT, "\"%s\" is not an option of this kind of slot", word);
-}
-
-static bool mentions_layer(const mha_spec_words *w)
-{
-    for (size_t i = 0; i < w->count; i++)
-        if (strstr(w->word[i], "{l}") != NULL)
-            return true;
-    return false;
-}
-
-/* KIND NAME [SHAPE] TENSOR | … OPTIONS */
-static mha_status parse_slot(mha_spec_parser *p)
-{
-    static const char *const kinds[] = {"linear", "norm", "matrix", "vector", "table"};
-    mha_spec_slot slot = {.line = p->line, .scope = p->scope};
-    mha_spec *s = p->spec;
-    const char *kind;
-    size_t k = 0;
-    MHA_TRY(mha_spec_word(p, &kind, "a kind of slot"));
-    while (k < 5 && strcmp(kind, kinds[k]) != 0)
-        k++;
-    if (k == 5)
-        return mha_fail(p->err, MHA_ERR_FORMAT,
-                        "\"%s\" is no kind of slot: linear, norm, matrix, vector, table", kind);
-    slot.kind = (mha_slot_kind)k;
-    MHA_TRY(mha_spec_word(p, &slot.name, "the name of the slot"));
-    size_t other;
-    if (mha_spec_slot_find(s, slot.name, p->scope, &other))
-        return mha_fail(p->err, MHA_ERR_FORMAT, "slot \"%s\" is declared already in line %zu",
-                        slot.name, s->slots[other].line);
-    MHA_TRY(parse_shape(p, &slot));
-    MHA_TRY(parse_alternatives(p, &slot.names, &slot.gguf, "a tensor name"));
-    for (mha_spec_skip(p); *p->at != '\0'; mha_spec_skip(p))
-        MHA_TRY(parse_slot_option(p, &slot));
-    slot.per_layer = mentions_layer(&slot.names) || mentions_layer(&slot.gguf);
-    if (slot.per_layer && (p->scope < 0 || p->scope >= MHA_SCOPE_HEADS))
-        return mha_fail(p->err, MHA_ERR_FORMAT, "{l} outside of a stack");
-    MHA_TRY(mha_spec_push((void **)&s->slots, &s->slot_count, sizeof slot, p->err));
-    s->slots[s->slot_count - 1] = slot;
-    return MHA_OK;
 }
 
 static mha_status parse_stack(mha_spec_parser *p)
@@ -400,8 +290,8 @@ static mha_status parse_alias(mha_spec_parser *p)
     return MHA_OK;
 }
 
-/* A line that starts with a keyword; *found tells whether it did. */
-static mha_status parse_keyword(mha_spec_parser *p, const char *word, bool *found)
+/* A line of the part that says which checkpoints the family is for. */
+static mha_status parse_identity(mha_spec_parser *p, const char *word, bool *found)
 {
     mha_spec *s = p->spec;
     const struct {
@@ -412,14 +302,28 @@ static mha_status parse_keyword(mha_spec_parser *p, const char *word, bool *foun
                  {"gguf", &s->gguf, "a general.architecture"},
                  {"prefix", &s->prefixes, "a prefix"},
                  {"ignore", &s->ignored, "a pattern"}};
-    *found = true;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (strcmp(word, lists[i].name) == 0)
-            return parse_words(p, lists[i].words, lists[i].what);
-    if (strcmp(word, "family") == 0)
+    enum { LISTS = sizeof lists / sizeof *lists };
+    size_t i = 0;
+    while (i < LISTS && strcmp(word, lists[i].name) != 0)
+        i++;
+    bool family = strcmp(word, "family") == 0;
+    *found = i < LISTS || family || strcmp(word, "alias") == 0;
+    if (*found && (p->section != MHA_SECTION_TOP || p->scope != MHA_SCOPE_SHARED))
+        return mha_fail(p->err, MHA_ERR_FORMAT, "\"%s\" belongs before the config section", word);
+    if (i < LISTS)
+        return parse_words(p, lists[i].words, lists[i].what);
+    if (family)
         return mha_spec_word(p, &s->name, "the family's name");
-    if (strcmp(word, "alias") == 0)
-        return parse_alias(p);
+    return *found ? parse_alias(p) : MHA_OK;
+}
+
+/* A line that starts with a keyword; *found tells whether it did. */
+static mha_status parse_keyword(mha_spec_parser *p, const char *word, bool *found)
+{
+    MHA_TRY(parse_identity(p, word, found));
+    if (*found)
+        return MHA_OK;
+    *found = true;
     if (strcmp(word, "require") == 0)
         return parse_check(p);
     if (strcmp(word, "stack") == 0)
@@ -453,7 +357,7 @@ static mha_status parse_line(mha_spec_parser *p)
     case MHA_SECTION_CONFIG:
         return parse_var(p);
     case MHA_SECTION_TENSORS:
-        return parse_slot(p);
+        return mha_spec_slot_parse(p);
     case MHA_SECTION_STEPS:
         return mha_spec_step_parse(p);
     case MHA_SECTION_TOP:
@@ -493,8 +397,9 @@ static mha_status line_add(mha_spec_parser *p, mha_buf *line, const char *from, 
     while (end > from && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
         end--;
     *more = end > from && end[-1] == '\\';
-    MHA_TRY(mha_buf_add(line, from, (size_t)(end - from - *more), p->err));
-    return mha_buf_add(line, " ", 1, p->err);
+    if (line->size > 0)
+        MHA_TRY(mha_buf_adds(line, " ", p->err));
+    return mha_buf_add(line, from, (size_t)(end - from - *more), p->err);
 }
 
 static mha_status parse_text(mha_spec_parser *p, const char *text, size_t size, mha_buf *line)

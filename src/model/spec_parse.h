@@ -1,5 +1,5 @@
-/* spec_parse.h: the state of the description parser, shared by spec.c (sections, config, tensors)
- * and spec_step.c (steps). Private to the two. */
+/* spec_parse.h: the state of the description parser, shared by spec.c (sections, config),
+ * spec_slot.c (tensors) and spec_step.c (steps). Private to the three. */
 #ifndef MHA_MODEL_SPEC_PARSE_H
 #define MHA_MODEL_SPEC_PARSE_H
 
@@ -35,7 +35,13 @@ mha_status mha_spec_word(mha_spec_parser *p, const char **out, const char *what)
 mha_status mha_spec_expr(mha_spec_parser *p, const mha_expr **out);
 mha_status mha_spec_line_end(mha_spec_parser *p);
 
-/* Parses one step of the current section. */
+/* WORD | WORD | gguf WORD … */
+mha_status mha_spec_alternatives(mha_spec_parser *p, mha_spec_words *plain, mha_spec_words *gguf,
+                                 const char *what);
+
+/* One tensor slot of the current section. */
+mha_status mha_spec_slot_parse(mha_spec_parser *p);
+/* One step of the current section. */
 mha_status mha_spec_step_parse(mha_spec_parser *p);
 
 #endif
