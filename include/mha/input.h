@@ -21,7 +21,9 @@ typedef struct mha_tokenizer mha_tokenizer;
 
 /* Parallel arrays of length n. start/end are bytes of the text (of the pair for the second
  * segment); special tokens that the template adds have start = end = 0. `word` counts
- * pre-tokenised words from 0 in each segment, -1 for special tokens. */
+ * pre-tokenised words from 0 in each segment, an added token in the text being one of them; -1 for
+ * tokens that the template adds. Tokens that are parts of one character all have its whole range.
+ */
 typedef struct mha_tokens {
     int32_t *id;
     uint32_t *start, *end;
@@ -40,20 +42,25 @@ mha_status mha_tokenizer_open(mha_tokenizer **out, const char *directory, mha_er
 void mha_tokenizer_free(mha_tokenizer *t);
 
 /* *out is overwritten (its memory reused; zero-initialise it before the first call). text must be
- * valid UTF-8 or is refused with the byte position. pair may be NULL. with_special = false leaves
- * out what the template adds. Safe to call from several threads on one tokenizer. */
+ * valid UTF-8 or is refused (MHA_ERR_FORMAT) with the byte position. pair may be NULL. with_special
+ * = false leaves out what the template adds. MHA_ERR_LIMIT when the tokenizer's regular expressions
+ * take too long on this text or its normalizer makes too much of it. Safe to call from several
+ * threads on one tokenizer. */
 mha_status mha_tokenizer_encode(const mha_tokenizer *t, const char *text, size_t n,
                                 const char *pair, size_t pair_n, bool with_special, mha_tokens *out,
                                 mha_err *err);
 
 size_t mha_tokenizer_vocab(const mha_tokenizer *t);     /* largest id + 1 */
 const char *mha_tokenizer_kind(const mha_tokenizer *t); /* "WordPiece", "byte-level BPE", … */
+/* A sentence that users should see: why the ids may differ from those of the model's own tokenizer.
+ * NULL when there is no such reason. */
+const char *mha_tokenizer_note(const mha_tokenizer *t);
 /* The piece as stored ("##ing", "Ġthe"), borrowed; NULL when the id is not in the vocabulary. */
 const char *mha_tokenizer_piece(const mha_tokenizer *t, int32_t id);
-/* The raw bytes that the piece stands for, for labels and decoding: byte-level pieces mapped back
- * to bytes (may be a part of a character), WordPiece without "##". Returns the length; at most cap
- * bytes are written. *continues tells whether the piece joins its left neighbour without a space.
- */
+/* The raw bytes that the piece stands for, for labels: byte-level pieces mapped back to bytes (a
+ * leading space included; may be a part of a character), WordPiece without "##". Returns the length,
+ * 0 for an id without a piece; at most cap bytes are written. *continues (may be NULL) tells whether
+ * the bytes follow those of their left neighbour directly; otherwise a space goes between. */
 size_t mha_tokenizer_bytes(const mha_tokenizer *t, int32_t id, char *out, size_t cap,
                            bool *continues);
 bool mha_tokenizer_is_special(const mha_tokenizer *t, int32_t id);
@@ -71,8 +78,8 @@ typedef enum mha_token_role {
 } mha_token_role;
 int32_t mha_tokenizer_role(const mha_tokenizer *t, mha_token_role role);
 
-/* Text of ids as the tokenizer's decoder gives it, special tokens skipped: *out owned (mha_free).
- */
+/* Text of ids as the tokenizer's decoder gives it, special tokens and ids without a piece skipped:
+ * *out owned (mha_free). */
 mha_status mha_tokenizer_decode(const mha_tokenizer *t, const int32_t *ids, size_t n, char **out,
                                 mha_err *err);
 

@@ -6,8 +6,8 @@
 
 struct mha_gguf;
 
-/* From GGUF metadata: tokenizer.ggml.* of kind gpt2 (with its pre name) or bert. *out = NULL when
- * the file has none. */
+/* From GGUF metadata: tokenizer.huggingface.json when there is one, else tokenizer.ggml.* of kind
+ * gpt2 (with its pre name) or bert. *out = NULL when the file has none. */
 mha_status mha_tokenizer_open_gguf(mha_tokenizer **out, const struct mha_gguf *g, mha_err *err);
 
 #endif

@@ -1,0 +1,125 @@
+/* assemble.c: putting a tokenizer together from a vocabulary and JSON descriptions of its other
+ * parts. Every kind of file ends up here: what is not a tokenizer.json is described as one. It may
+ * not read files. */
+#include "text/tokenizer_private.h"
+
+#include "base/fail.h"
+
+#include <string.h>
+
+mha_status mha_tokenizer_new(mha_tokenizer **out, mha_err *err)
+{
+    void *p;
+    *out = NULL;
+    MHA_TRY(mha_alloc(&p, 1, sizeof **out, err));
+    mha_tokenizer *t = p;
+    mha_vocab_init(&t->vocab);
+    mha_added_init(&t->added);
+    for (size_t i = 0; i < MHA_TOKEN_ROLES; i++)
+        t->roles[i] = -1;
+    *out = t;
+    return MHA_OK;
+}
+
+void mha_tokenizer_free(mha_tokenizer *t)
+{
+    if (!t)
+        return;
+    mha_model_release(&t->model);
+    mha_decoders_release(&t->decoders);
+    mha_pretokenizers_release(&t->pretokenizers);
+    mha_normalizers_release(&t->normalizers);
+    mha_added_release(&t->added);
+    mha_vocab_release(&t->vocab);
+    mha_free(t->added_by_id);
+    mha_arena_release(&t->arena);
+    mha_free(t);
+}
+
+mha_status mha_tokenizer_set_splitting(mha_tokenizer *t, const json_t *description, mha_err *err)
+{
+    MHA_TRY(mha_normalizers_parse(&t->normalizers, &t->arena,
+                                  json_object_get(description, "normalizer"), err));
+    return mha_pretokenizers_parse(&t->pretokenizers, json_object_get(description, "pre_tokenizer"),
+                                   err);
+}
+
+mha_status mha_tokenizer_set_wordpiece(mha_tokenizer *t, const char *unknown, size_t unknown_n,
+                                       const char *prefix, size_t prefix_n, int64_t max_chars,
+                                       mha_err *err)
+{
+    char *copy;
+    mha_wordpiece_options options = {
+        .unknown = mha_vocab_id(&t->vocab, unknown, unknown_n),
+        .prefix = prefix,
+        .prefix_n = prefix_n,
+        .max_chars = max_chars,
+    };
+    if (options.unknown < 0)
+        return mha_fail(err, MHA_ERR_FORMAT, "unk_token \"%s\" is not in the vocabulary", unknown);
+    MHA_TRY(mha_arena_strndup(&copy, &t->arena, prefix, prefix_n, err));
+    t->continuing_prefix = copy;
+    t->roles[MHA_TOKEN_UNK] = options.unknown;
+    return mha_wordpiece_new(&t->model, &t->vocab, &options, err);
+}
+
+mha_status mha_tokenizer_set_bpe(mha_tokenizer *t, mha_bpe_options *options, mha_err *err)
+{
+    bool can = options->prefix_n == 0 && options->suffix_n == 0 && mha_bpe_knows_bytes(&t->vocab);
+    options->bytes = can && mha_pretokenizers_keep_bytes(&t->pretokenizers);
+    t->byte_alphabet = mha_bpe_knows_bytes(&t->vocab);
+    if (options->unknown)
+        t->roles[MHA_TOKEN_UNK] = mha_vocab_id(&t->vocab, options->unknown, options->unknown_n);
+    return mha_bpe_new(&t->model, &t->vocab, &t->arena, options, err);
+}
+
+static mha_status index_added(mha_tokenizer *t, mha_err *err)
+{
+    void *p;
+    size_t largest = (size_t)(t->added.largest + 1);
+    t->vocab_size = largest > t->vocab.n ? largest : t->vocab.n;
+    MHA_TRY(mha_alloc(&p, t->vocab_size, sizeof *t->added_by_id, err));
+    t->added_by_id = p;
+    for (size_t i = 0; i < t->added.n; i++)
+        t->added_by_id[t->added.v[i].id] = &t->added.v[i];
+    return MHA_OK;
+}
+
+mha_status mha_tokenizer_finish(mha_tokenizer *t, const json_t *description, mha_err *err)
+{
+    MHA_TRY(mha_added_finish(&t->added, &t->arena, &t->normalizers, err));
+    MHA_TRY(index_added(t, err));
+    MHA_TRY(mha_template_parse(&t->template, &t->arena,
+                               json_object_get(description, "post_processor"), t->vocab_size, err));
+    return mha_decoders_parse(&t->decoders, &t->arena, json_object_get(description, "decoder"),
+                              err);
+}
+
+void mha_tokenizer_guess_roles(mha_tokenizer *t)
+{
+    static const struct {
+        mha_token_role role;
+        const char *piece;
+    } common[] = {
+        {MHA_TOKEN_CLS, "[CLS]"},
+        {MHA_TOKEN_SEP, "[SEP]"},
+        {MHA_TOKEN_MASK, "[MASK]"},
+        {MHA_TOKEN_MASK, "<mask>"},
+        {MHA_TOKEN_PAD, "[PAD]"},
+        {MHA_TOKEN_PAD, "<pad>"},
+        {MHA_TOKEN_UNK, "[UNK]"},
+        {MHA_TOKEN_UNK, "<unk>"},
+        {MHA_TOKEN_BOS, "<s>"},
+        {MHA_TOKEN_BOS, "<|begin_of_text|>"},
+        {MHA_TOKEN_BOS, "<|endoftext|>"},
+        {MHA_TOKEN_EOS, "</s>"},
+        {MHA_TOKEN_EOS, "<|end_of_text|>"},
+        {MHA_TOKEN_EOS, "<|endoftext|>"},
+    };
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
+        const mha_added_token *added =
+            mha_added_find(&t->added, common[i].piece, strlen(common[i].piece));
+        if (added && t->roles[common[i].role] < 0)
+            t->roles[common[i].role] = added->id;
+    }
+}

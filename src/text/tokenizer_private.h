@@ -1,0 +1,56 @@
+/* tokenizer_private.h: the inside of mha_tokenizer, shared by tokenizer.c and the readers of the
+ * several kinds of files. */
+#ifndef MHA_TEXT_TOKENIZER_PRIVATE_H
+#define MHA_TEXT_TOKENIZER_PRIVATE_H
+
+#include "base/mem.h"
+#include "text/added.h"
+#include "text/decode.h"
+#include "text/model.h"
+#include "text/normalizer.h"
+#include "text/pretokenizer.h"
+#include "text/template.h"
+#include "text/tokenizer.h"
+#include "text/vocab.h"
+
+#define MHA_TOKEN_ROLES (MHA_TOKEN_SEP + 1)
+
+struct mha_tokenizer {
+    mha_arena arena; /* owns every string below */
+    mha_vocab vocab; /* of the model */
+    mha_added added;
+    const mha_added_token **added_by_id; /* [vocab_size] */
+    size_t vocab_size;                   /* the largest id of both, + 1 */
+    mha_normalizers normalizers;
+    mha_pretokenizers pretokenizers;
+    mha_model model;
+    mha_template template;
+    mha_decoders decoders;
+    const char *continuing_prefix; /* "##": of pieces inside of a word; NULL when there is none */
+    bool byte_alphabet;            /* pieces are in the byte alphabet */
+    int32_t roles[MHA_TOKEN_ROLES];
+    const char *note;
+};
+
+/* A description is an object with the members "normalizer", "pre_tokenizer", "post_processor" and
+ * "decoder" of a tokenizer.json, each of which may be missing. */
+
+/* A tokenizer without anything, to be filled and finished, or freed. */
+mha_status mha_tokenizer_new(mha_tokenizer **out, mha_err *err);
+/* Reads normalizer and pre-tokenizer: before the model, which asks them for bytes. */
+mha_status mha_tokenizer_set_splitting(mha_tokenizer *t, const json_t *description, mha_err *err);
+/* Makes the model from t->vocab, whose pieces must all be there. */
+mha_status mha_tokenizer_set_wordpiece(mha_tokenizer *t, const char *unknown, size_t unknown_n,
+                                       const char *prefix, size_t prefix_n, int64_t max_chars,
+                                       mha_err *err);
+mha_status mha_tokenizer_set_bpe(mha_tokenizer *t, mha_bpe_options *options, mha_err *err);
+/* After the model and all added tokens: the rest, and the tables that need everything. */
+mha_status mha_tokenizer_finish(mha_tokenizer *t, const json_t *description, mha_err *err);
+
+/* Sets roles by the names that are common for them, where they are still unknown. */
+void mha_tokenizer_guess_roles(mha_tokenizer *t);
+
+/* A whole tokenizer.json, without the file's name in messages. */
+mha_status mha_tokenizer_from_json(mha_tokenizer **out, const json_t *root, mha_err *err);
+
+#endif
