@@ -374,9 +374,11 @@ def llama3():
     )
 
     def whole_words(config):
-        """Words that no merge leads to: only ignore_merges finds them."""
+        """Words that no merge leads to: only ignore_merges finds them. They go behind the merged
+        pieces, and the special tokens move behind them: the model's own ids have no holes."""
         config["model"]["ignore_merges"] = True
-        vocab, last = config["model"]["vocab"], max(t["id"] for t in config["added_tokens"])
+        vocab = config["model"]["vocab"]
+        merged = len(vocab)
         for word in (
             "Ġworld",
             "Hello",
@@ -392,8 +394,13 @@ def llama3():
             "Ġxyzzy",
         ):
             if word not in vocab:
-                last += 1
-                vocab[word] = last
+                vocab[word] = len(vocab)
+        moved = {t["content"]: t["id"] + len(vocab) - merged for t in config["added_tokens"]}
+        for token in config["added_tokens"]:
+            token["id"] = moved[token["content"]]
+        template = config["post_processor"]["processors"][1]
+        for name, token in template["special_tokens"].items():
+            token["ids"] = [moved[name]]
 
     finish(tok, "llama3", [bos, "<|eot_id|>"], pairs=True, edit=whole_words)
 

@@ -28,7 +28,8 @@ typedef struct mha_tokens {
     int32_t *id;
     uint32_t *start, *end;
     int32_t *word;
-    uint8_t *special; /* added by the template, or an added token marked special */
+    uint8_t *special; /* added by the template, or a special token that stands in the text; words
+                         that the model does not know are not special */
     uint8_t *type;    /* token type id of the template (BERT's second segment: 1) */
     size_t n, capacity;
 } mha_tokens;
@@ -58,9 +59,10 @@ const char *mha_tokenizer_note(const mha_tokenizer *t);
 /* The piece as stored ("##ing", "Ġthe"), borrowed; NULL when the id is not in the vocabulary. */
 const char *mha_tokenizer_piece(const mha_tokenizer *t, int32_t id);
 /* The raw bytes that the piece stands for, for labels: byte-level pieces mapped back to bytes (a
- * leading space included; may be a part of a character), WordPiece without "##". Returns the length,
- * 0 for an id without a piece; at most cap bytes are written. *continues (may be NULL) tells whether
- * the bytes follow those of their left neighbour directly; otherwise a space goes between. */
+ * leading space included; may be a part of a character), WordPiece without "##". Returns the
+ * length, 0 for an id without a piece; at most cap bytes are written. *continues (may be NULL)
+ * tells whether the bytes follow those of their left neighbour directly; otherwise a space goes
+ * between. */
 size_t mha_tokenizer_bytes(const mha_tokenizer *t, int32_t id, char *out, size_t cap,
                            bool *continues);
 bool mha_tokenizer_is_special(const mha_tokenizer *t, int32_t id);
