@@ -22,10 +22,11 @@ typedef enum mha_site {
     MHA_SITE_V,         /* [rows of keys, K] of key/value head `head`, as projected */
     MHA_SITE_Z,         /* [rows, K] head output after gates, before W_O */
     MHA_SITE_HEAD_OUT,  /* [rows, D] z·W_O of one head, without bias */
-    MHA_SITE_EMBED,     /* [rows, D] the first block's input */
-    MHA_SITE_RESID,     /* [rows, D] the residual stream after a whole block */
-    MHA_SITE_HIDDEN,    /* [rows, D] after the last stack's final norm */
-    MHA_SITE_LOGITS,    /* [rows, V] or [1, classes] */
+    MHA_SITE_ATTN_OUT, /* [rows, D] Σ_h z·W_O + b_O of an attention step; comes after its heads */
+    MHA_SITE_EMBED,    /* [rows, D] the first block's input */
+    MHA_SITE_RESID,    /* [rows, D] the residual stream after a whole block */
+    MHA_SITE_HIDDEN,   /* [rows, D] after the last stack's final norm */
+    MHA_SITE_LOGITS,   /* [rows, V] or [1, classes] */
     MHA_SITE_COUNT
 } mha_site;
 const char *mha_site_name(mha_site site); /* "pattern", "head_out", … as in array names */

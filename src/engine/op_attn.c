@@ -67,13 +67,13 @@ static mha_status turn_all(mha_forward *f, const mha_attn_args *a, const mha_nor
 /* ---- q, k, v ----------------------------------------------------------------------------------
  */
 
-/* Hands q, k or v of every head to the probes. `k_side` counts key/value heads. */
+/* Hands x [N, heads·K] of every head to the probes, document by document. */
 static mha_status deliver_heads(const mha_attention *t, mha_site site, const float *x,
-                                const mha_rows *rows, uint32_t heads, mha_err *err)
+                                const mha_rows *rows, uint32_t heads, size_t K, mha_err *err)
 {
     if (!(t->sites & mha_site_bit(site)))
         return MHA_OK;
-    size_t K = t->a->width, ld = heads * K;
+    size_t ld = heads * K;
     for (uint32_t h = 0; h < heads; h++)
         for (size_t d = 0; d < t->f->doc_count; d++) {
             size_t n = rows->offset[d + 1] - rows->offset[d];
@@ -225,16 +225,18 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     MHA_TRY(turn_all(f, a, &a->q_norm, rotary, t->queries, t->q, a->heads, err));
     MHA_TRY(make_keys(t, cross ? f->reg[MHA_E] : src, cross ? f->reg_width[MHA_E] : D, keys, rotary,
                       err));
-    MHA_TRY(deliver_heads(t, MHA_SITE_Q, t->q, t->queries, a->heads, err));
-    MHA_TRY(deliver_heads(t, MHA_SITE_K, t->k, keys, a->kv_heads, err));
-    MHA_TRY(deliver_heads(t, MHA_SITE_V, t->v, keys, a->kv_heads, err));
+    MHA_TRY(deliver_heads(t, MHA_SITE_Q, t->q, t->queries, a->heads, a->width, err));
+    MHA_TRY(deliver_heads(t, MHA_SITE_K, t->k, keys, a->kv_heads, a->width, err));
+    MHA_TRY(deliver_heads(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
     MHA_TRY(mha_attention_run(t, err));
     if (t->depth != MHA_DEPTH_FULL && !(t->sites & mha_site_bit(MHA_SITE_HEAD_OUT)))
         return MHA_OK;
     MHA_TRY(deliver_head_out(t, err));
     float *dst;
     MHA_TRY(mha_register_make(f, s->dst, t->queries->total, a->o.out, &dst, err));
-    return project(f, dst, t->q, (size_t)a->heads * a->width, t->queries->total, &a->o, a->ob, err);
+    MHA_TRY(
+        project(f, dst, t->q, (size_t)a->heads * a->width, t->queries->total, &a->o, a->ob, err));
+    return deliver_heads(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, a->o.out, err);
 }
 
 mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err)

@@ -37,10 +37,10 @@ static size_t wanted_steps(const mha_stack *st, uint32_t l, const mha_watch *wat
     if (mha_watch_wants(watch, MHA_SITE_RESID, st->id, MHA_SELF, l, MHA_ANY_HEAD))
         return block->count;
     const uint32_t after_values = mha_site_bit(MHA_SITE_Z) | mha_site_bit(MHA_SITE_HEAD_OUT);
-    const uint32_t attention = after_values | mha_site_bit(MHA_SITE_STATS) |
-                               mha_site_bit(MHA_SITE_PATTERN) | mha_site_bit(MHA_SITE_SCORES) |
-                               mha_site_bit(MHA_SITE_Q) | mha_site_bit(MHA_SITE_K) |
-                               mha_site_bit(MHA_SITE_V);
+    const uint32_t attention = after_values | mha_site_bit(MHA_SITE_ATTN_OUT) |
+                               mha_site_bit(MHA_SITE_STATS) | mha_site_bit(MHA_SITE_PATTERN) |
+                               mha_site_bit(MHA_SITE_SCORES) | mha_site_bit(MHA_SITE_Q) |
+                               mha_site_bit(MHA_SITE_K) | mha_site_bit(MHA_SITE_V);
     size_t steps = 0;
     for (size_t i = 0; i < block->count; i++) {
         if (block->step[i].op != MHA_OP_ATTN)
@@ -49,7 +49,9 @@ static size_t wanted_steps(const mha_stack *st, uint32_t l, const mha_watch *wat
         if (sites == 0)
             continue;
         steps = i + 1;
-        *depth = sites & after_values ? MHA_DEPTH_Z : MHA_DEPTH_SCORES;
+        *depth = sites & mha_site_bit(MHA_SITE_ATTN_OUT) ? MHA_DEPTH_FULL
+                 : sites & after_values                  ? MHA_DEPTH_Z
+                                                         : MHA_DEPTH_SCORES;
     }
     return steps;
 }

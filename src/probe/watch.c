@@ -3,12 +3,19 @@
 #include "base/fail.h"
 
 static const char *const site_names[MHA_SITE_COUNT] = {
-    [MHA_SITE_STATS] = "stats",   [MHA_SITE_PATTERN] = "pattern",
-    [MHA_SITE_SCORES] = "scores", [MHA_SITE_Q] = "q",
-    [MHA_SITE_K] = "k",           [MHA_SITE_V] = "v",
-    [MHA_SITE_Z] = "z",           [MHA_SITE_HEAD_OUT] = "head_out",
-    [MHA_SITE_EMBED] = "embed",   [MHA_SITE_RESID] = "resid",
-    [MHA_SITE_HIDDEN] = "hidden", [MHA_SITE_LOGITS] = "logits",
+    [MHA_SITE_STATS] = "stats",
+    [MHA_SITE_PATTERN] = "pattern",
+    [MHA_SITE_SCORES] = "scores",
+    [MHA_SITE_Q] = "q",
+    [MHA_SITE_K] = "k",
+    [MHA_SITE_V] = "v",
+    [MHA_SITE_Z] = "z",
+    [MHA_SITE_HEAD_OUT] = "head_out",
+    [MHA_SITE_ATTN_OUT] = "attn_out",
+    [MHA_SITE_EMBED] = "embed",
+    [MHA_SITE_RESID] = "resid",
+    [MHA_SITE_HIDDEN] = "hidden",
+    [MHA_SITE_LOGITS] = "logits",
 };
 
 const char *mha_site_name(mha_site site)
