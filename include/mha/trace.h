@@ -47,14 +47,14 @@ size_t mha_words_cells(const int32_t *words, size_t n, uint32_t *cell);
  * special: MASS sets the weights on special tokens to 0, RENORM also divides each row by what is
  * left (a row with less than 1e-6 left becomes 0); both need mha_document.special.
  * words: weights are summed over the key pieces and averaged over the query pieces of a word.
- * Cutting and pooling are for figures, where they happen row by row (mha_heat in chart.h). */
+ * Cutting and pooling are for figures, row by row (mha_map_rows below, mha_heat in chart.h). */
 typedef struct mha_view {
     mha_special special;
     const mha_words *words; /* [count] by document, NULL: tokens */
 } mha_view;
 
 typedef struct mha_trace_options {
-    uint32_t sites; /* bit set: 1u << MHA_SITE_PATTERN | …; not MHA_SITE_STATS */
+    uint32_t sites; /* bit set: 1u << MHA_SITE_PATTERN | …; all but _STATS and _ATTN_OUT */
     mha_choice choice;
     mha_view view;  /* of MHA_SITE_PATTERN */
     uint64_t limit; /* bytes that the arrays may take, 0: no limit */
@@ -74,7 +74,7 @@ typedef struct mha_trace mha_trace;
  * of the same docs. The model, docs and everything that options point to must outlive the trace.
  * An encoder–decoder's document without a target has no decoder arrays.
  * MHA_ERR_NOMEM: over the limit; MHA_ERR_UNSUPPORTED: logits of a model without a head;
- * MHA_ERR_ARG: a view that leaves nothing, or special tokens that are not known. */
+ * MHA_ERR_ARG: no site, or special tokens that are not known. */
 mha_status mha_trace_new(mha_trace **out, const mha_model *model, const mha_document *docs,
                          size_t count, const mha_trace_options *options, mha_err *err);
 void mha_trace_free(mha_trace *t);
@@ -86,6 +86,30 @@ const mha_probe *mha_trace_probe(const mha_trace *t); /* borrowed */
 size_t mha_trace_count(const mha_trace *t, size_t document);
 const mha_trace_array *mha_trace_get(const mha_trace *t, size_t document, size_t i);
 const mha_trace_array *mha_trace_find(const mha_trace *t, size_t document, const char *name);
+
+/* --- rows of maps, without arrays ------------------------------------------------------------ */
+
+/* A run of cells of one row of a map that the mask shows: cells [first, first + n) of row `row`. A
+ * row may come in several runs, or in none; cells that never come are masked or left out. */
+typedef struct mha_map_row {
+    size_t document;
+    mha_stack_id stack;
+    mha_kind kind;
+    uint32_t layer, head; /* index on axis H */
+    size_t row, first, n;
+    const float *weights; /* [n], borrowed for the call */
+} mha_map_row;
+/* Called under the same rules as mha_probe.deliver; non-zero ends the run. */
+typedef int (*mha_map_sink)(void *context, const mha_map_row *row);
+
+/* A probe that hands the rows of the chosen heads on as they come, through a view. choice and view
+ * may be NULL. Errors as of mha_trace_new. */
+typedef struct mha_map_rows mha_map_rows;
+mha_status mha_map_rows_new(mha_map_rows **out, const mha_model *model, const mha_document *docs,
+                            size_t count, const mha_choice *choice, const mha_view *view,
+                            mha_map_sink sink, void *context, mha_err *err);
+void mha_map_rows_free(mha_map_rows *m);
+const mha_probe *mha_map_rows_probe(const mha_map_rows *m);
 
 #ifdef __cplusplus
 }
