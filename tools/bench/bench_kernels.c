@@ -282,6 +282,7 @@ static void bench_gemm(void)
     } shapes[] = {
         {"projection 256x768x768", true, 256, 768, 768}, {"mlp 256x3072x768", true, 256, 3072, 768},
         {"scores 64x1024x64", true, 64, 1024, 64},       {"values 64x64x1024", false, 64, 64, 1024},
+        {"scores 17x17x64", true, 17, 17, 64},           {"values 17x64x17", false, 17, 64, 17},
         {"square 1024", true, 1024, 1024, 1024},
     };
     const size_t cells = (size_t)4096 * 1024;
