@@ -3,11 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#define UNDEFINED ((double)NAN)
+
 static void stats_undefined(mha_row_stats *st)
 {
     st->visible = 0;
-    st->entropy = st->max_weight = st->distance = st->offset = NAN;
-    st->self = st->prev = st->next = st->first = st->special = NAN;
+    st->entropy = st->max_weight = st->distance = st->offset = UNDEFINED;
+    st->self = st->prev = st->next = st->first = st->special = UNDEFINED;
     st->sink = 0;
 }
 
@@ -15,7 +17,7 @@ static void stats_undefined(mha_row_stats *st)
 static double weight_at(const mha_row *r, double inverse, size_t j)
 {
     if (j < r->first || j - r->first >= r->n)
-        return NAN;
+        return UNDEFINED;
     return (double)r->s[j - r->first] * inverse;
 }
 
@@ -57,7 +59,7 @@ static void fill_diagonal(const mha_row *r, double inverse, double left, double 
     st->distance = (left + right) * inverse;
     st->offset = (right - left) * inverse;
     st->self = weight_at(r, inverse, r->query);
-    st->prev = r->query > 0 ? weight_at(r, inverse, r->query - 1) : (double)NAN;
+    st->prev = r->query > 0 ? weight_at(r, inverse, r->query - 1) : UNDEFINED;
     st->next = weight_at(r, inverse, r->query + 1);
     st->first = weight_at(r, inverse, 0);
 }
