@@ -19,6 +19,23 @@ typedef struct mha_engine_options {
     uint64_t memory; /* bytes that a run may plan for beyond the mapped weights; 0: no limit */
 } mha_engine_options;
 
+/* One term of a document's loss, read off row `row` of the read-out (of the decoder where there are
+ * two stacks; row 0 for a CLASS head). Cross-entropy of `id` in nats, or, with against >= 0,
+ * logit[against] − logit[id]: lower is better in both. A document's loss is the mean of its terms.
+ */
+typedef struct mha_prediction {
+    uint32_t row;
+    int32_t id, against; /* against −1: cross-entropy */
+} mha_prediction;
+
+/* What a closed gate lets through instead of a head's own output z. z[a] is [rows, H·K] of
+ * attention step a; rows is 1 for a mean that all positions share, else at least the document's
+ * length. */
+typedef struct mha_fill {
+    const float *const *z; /* [A]; an entry may be NULL: zero */
+    size_t rows;
+} mha_fill;
+
 /* One document: token ids exactly as they are fed. */
 typedef struct mha_document {
     const int32_t *ids; /* [n], n >= 1 */
@@ -28,9 +45,12 @@ typedef struct mha_document {
     const int32_t *target_ids; /* [target_n] what a decoder with memory is fed, NULL: none */
     size_t target_n;
     const uint8_t *target_special;
-    const float *gates; /* [A, H] by attention step (order of mha_model_info.attn) and head: each
-                           head's z is multiplied by its gate. NULL: all 1. H is the largest count
-                           of heads of any step. */
+    const float *gates;   /* [A, H] by attention step (order of mha_model_info.attn) and head: z of
+                             each   head becomes gate·z + (1 − gate)·fill. NULL: all 1. H is the largest
+                             count of heads of any step: mha_engine_gate_heads. */
+    const mha_fill *fill; /* NULL: zero */
+    const mha_prediction *predict; /* [predict_n] terms of the loss, by rising row */
+    size_t predict_n;
 } mha_document;
 
 /* Makes an engine for one model: thread pool, kernels, scratch that is reused from run to run.
@@ -63,6 +83,43 @@ typedef int (*mha_progress)(void *context, double done, double total);
 mha_status mha_engine_run(mha_engine *e, const mha_document *docs, size_t count,
                           const mha_probe *const *probes, size_t probe_count, mha_progress progress,
                           void *progress_context, mha_err *err);
+
+/* Row length of a document's gates. */
+size_t mha_engine_gate_heads(const mha_engine *e);
+
+/* Loss of each document in nats (NaN for one without terms) and how many of its terms had their id
+ * as the most likely one; hits may be NULL. Only rows that have terms are read out. The errors of
+ * mha_engine_run, and MHA_ERR_ARG for a model without a read-out or a term outside its rows. */
+mha_status mha_engine_loss(mha_engine *e, const mha_document *docs, size_t count, double *loss,
+                           size_t *hits, mha_progress progress, void *progress_context,
+                           mha_err *err);
+
+/* Where mha_engine_gradient writes; NULL members are not computed. */
+typedef struct mha_gradient {
+    double *loss;  /* [documents] */
+    double *gates; /* [documents, A, H] ∂loss/∂gate of each document's own loss */
+    size_t *hits;  /* [documents] */
+} mha_gradient;
+
+/* Losses and their gradients. Documents never share a gradient: order and batching change nothing.
+ */
+mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t count,
+                               const mha_gradient *out, mha_progress progress,
+                               void *progress_context, mha_err *err);
+
+/* Losses with one head at a time taken out: variant[d][a][h] is document d's loss with the gate of
+ * head h of attention step a set to 0 (its fill let through). Exact, and shares the work below the
+ * head: about half of one full pass a head. */
+typedef struct mha_ablation {
+    double *base;                 /* [documents] */
+    double *variant;              /* [documents, A, H] */
+    size_t *hits;                 /* [documents, A, H] or NULL */
+    uint64_t multiply_adds;       /* of the matrix products that ran */
+    uint64_t multiply_adds_naive; /* of one full pass for each head */
+} mha_ablation;
+mha_status mha_engine_ablate(mha_engine *e, const mha_document *docs, size_t count,
+                             mha_ablation *out, mha_progress progress, void *progress_context,
+                             mha_err *err);
 
 /* Checks one document against the model without running it: the errors of mha_engine_run. */
 mha_status mha_engine_check(const mha_engine *e, const mha_document *doc, mha_err *err);
