@@ -44,10 +44,7 @@ uint32_t mha_bias_bucket(int64_t r, uint32_t buckets, uint32_t max_distance, boo
     return base + (bucket < n ? bucket : n - 1);
 }
 
-/* bias[d + T − 1] for relative positions d = key − query from −(T − 1) to S − 1 of head h, where
- * the queries are the last T of S positions of self-attention. Row i adds the slice that starts at
- * bias + T − 1 − i: contiguous in j. */
-static void fill_bias(const mha_attn_args *a, uint32_t h, size_t T, size_t S, float *bias)
+void mha_bias_fill(const mha_attn_args *a, uint32_t h, size_t T, size_t S, float *bias)
 {
     for (size_t x = 0; x < T + S - 1; x++) {
         int64_t d = (int64_t)x - (int64_t)(T - 1);
@@ -73,7 +70,7 @@ typedef struct block {
     float *s;                /* [rows, width]: scores, then e, then p when a probe wants it */
     size_t s_first, width;   /* s holds keys s_first … s_first + width − 1 */
     float *q;                /* [rows, K], stride H·K; becomes z */
-    const float *bias;       /* slice table of fill_bias or NULL */
+    const float *bias;       /* slice table of mha_bias_fill or NULL */
     mha_row_stats *stats;    /* [rows] or NULL */
     float inverse[MHA_BLOCK_ROWS];
 } block;
@@ -168,12 +165,36 @@ static mha_status block_softmax(block *b, mha_err *err)
                             "%s, scores of head %u: NaN or infinity in row %zu of document %zu",
                             place, b->head, b->first + r, f->first_document + b->doc);
         }
+        if (b->t->lse != NULL)
+            b->t->lse[b->head * b->t->queries->total + b->t->queries->offset[b->doc] + b->first +
+                      r] = row.max - logf(b->inverse[r]);
         fill_masked(b, r, lo, hi, 0);
     }
     return MHA_OK;
 }
 
-/* z = (e·V)/Σ, times the head's gate; written where q was. `weighed`: s already holds p. */
+/* z ← gate·z + (1 − gate)·fill */
+static void block_gate(block *b)
+{
+    const mha_forward *f = b->t->f;
+    const mha_document *doc = &f->docs[b->doc];
+    size_t K = b->t->a->width, HK = (size_t)b->t->a->heads * K;
+    if (doc->gates == NULL)
+        return;
+    float gate = doc->gates[f->attn * f->gate_stride + b->head];
+    if (gate == 1)
+        return;
+    const float *fill = doc->fill != NULL ? doc->fill->z[f->attn] : NULL;
+    for (size_t r = 0; r < b->rows; r++) {
+        f->k->scale(b->q + r * HK, K, gate);
+        if (fill == NULL)
+            continue;
+        size_t row = doc->fill->rows == 1 ? 0 : b->past + b->first + r;
+        f->k->axpy(b->q + r * HK, 1 - gate, fill + row * HK + (size_t)b->head * K, K);
+    }
+}
+
+/* z = (e·V)/Σ, written where q was, then gated. `weighed`: s already holds p. */
 static void block_values(block *b, bool weighed)
 {
     const mha_attn_args *a = b->t->a;
@@ -183,10 +204,12 @@ static void block_values(block *b, bool weighed)
     const float *v = b->t->v + (b->t->keys->offset[b->doc] + b->lo) * GK + g * K;
     mha_gemm(false, false, b->rows, K, b->hi - b->lo, 1, b->s + (b->lo - b->s_first), b->width, v,
              GK, 0, b->q, HK);
-    const float *gates = f->docs[b->doc].gates;
-    float gate = gates != NULL ? gates[f->attn * f->gate_stride + b->head] : 1;
-    for (size_t r = 0; r < b->rows; r++)
-        f->k->scale(b->q + r * HK, K, weighed ? gate : gate * b->inverse[r]);
+    for (size_t r = 0; !weighed && r < b->rows; r++)
+        f->k->scale(b->q + r * HK, K, b->inverse[r]);
+    if (b->t->z != NULL)
+        for (size_t r = 0; r < b->rows; r++)
+            memcpy(b->t->z + (b->q - b->t->q) + r * HK, b->q + r * HK, K * sizeof(float));
+    block_gate(b);
 }
 
 static mha_status block_run(block *b, mha_turn *turn, size_t ticket, size_t worker, mha_err *err)
@@ -270,7 +293,7 @@ static mha_status run_work(const attention_job *j, uint32_t head, const mha_work
         if (bias != NULL) {
             bias_key *key = &j->filled[worker];
             if (!key->valid || key->head != head || key->document != d)
-                fill_bias(t->a, head, b.past + T, b.keys, bias);
+                mha_bias_fill(t->a, head, b.past + T, b.keys, bias);
             *key = (bias_key){head, d, true};
         }
         MHA_TRY(block_run(&b, j->turn != NULL ? &j->turn[head] : NULL, ticket, worker, err));

@@ -15,13 +15,30 @@ typedef struct mha_attention {
     mha_kind kind;
     uint32_t layer, sites; /* bit set of the sites that probes want of this step */
     mha_depth depth;
+    float *z, *lse; /* kept for the reverse pass: z before gates [Nq, H·K], [H, Nq]; or NULL */
 } mha_attention;
 
 /* Runs all heads over all documents of the batch and delivers STATS, SCORES, PATTERN and Z. */
 mha_status mha_attention_run(mha_attention *t, mha_err *err);
 
+/* Gradients through the same core: dz [Nq, H·K] of z before gates in, dq over s->q, dk and dv
+ * [Nk, G·K] (zeroed here) out. */
+typedef struct mha_attention_back {
+    mha_forward *f;
+    const mha_attn_args *a;
+    const mha_saved *saved;
+    const float *dz;
+    float *dk, *dv;
+    const mha_rows *queries, *keys;
+} mha_attention_back;
+mha_status mha_attention_back_run(mha_attention_back *t, mha_err *err);
+
 /* The visible keys [*lo, *hi) of query i (counted among the keys) under the step's mask. */
 void mha_mask_span(const mha_attn_args *a, size_t i, size_t keys, size_t *lo, size_t *hi);
+
+/* bias[x] for relative positions x − (T − 1), x < T + S − 1, of head h: row i of T queries adds the
+ * slice that starts at bias + T − 1 − i. */
+void mha_bias_fill(const mha_attn_args *a, uint32_t h, size_t T, size_t S, float *bias);
 
 /* T5's bucket of a relative position r = key − query (methods F): exact up to a half, then by
  * logarithm, the last bucket from max_distance on. The logarithm is float32 like the reference's.

@@ -145,22 +145,13 @@ mha_status mha_engine_plan(mha_engine *e, const mha_document *docs, size_t count
     return MHA_OK;
 }
 
-static size_t gate_stride(const struct mha_model *m)
+size_t mha_engine_gate_heads(const mha_engine *e)
 {
+    const mha_model_info *info = &e->model->info;
     uint32_t most = 0;
-    for (size_t i = 0; i < m->info.attn_count; i++)
-        most = m->info.attn[i].heads > most ? m->info.attn[i].heads : most;
+    for (size_t i = 0; i < info->attn_count; i++)
+        most = info->attn[i].heads > most ? info->attn[i].heads : most;
     return most;
-}
-
-static double total_work(const struct mha_model *m, const mha_plan *p, const mha_document *docs,
-                         size_t count)
-{
-    double total = 0;
-    for (size_t d = 0; d < count; d++)
-        for (size_t at = 0; at < m->stack_count; at++)
-            total += (double)mha_side_tokens(m, &docs[d], at) * p->stack[at].layers;
-    return total;
 }
 
 mha_status mha_engine_run(mha_engine *e, const mha_document *docs, size_t count,
@@ -170,14 +161,10 @@ mha_status mha_engine_run(mha_engine *e, const mha_document *docs, size_t count,
     mha_watch watch = {probes, probe_count};
     mha_plan p;
     MHA_TRY(plan(e, &watch, docs, count, &p, err));
-    if (e->memory_limit != 0 && p.info.bytes > e->memory_limit)
-        return mha_fail(err, MHA_ERR_NOMEM,
-                        "the run needs %llu bytes beyond the weights, over the limit of %llu "
-                        "(--memory)",
-                        (unsigned long long)p.info.bytes, (unsigned long long)e->memory_limit);
-    double done = 0, total = total_work(e->model, &p, docs, count);
+    MHA_TRY(mha_plan_check(e, p.info.bytes, err));
+    double done = 0, total = mha_plan_work(&p, e->model, docs, count);
     for (size_t first = 0, n; first < count; first += n) {
-        n = mha_batch_count(docs, count, first);
+        n = mha_batch_count(docs, count, first, MHA_BATCH_TOKENS);
         mha_forward f = {.e = e,
                          .m = e->model,
                          .k = e->kernels,
@@ -186,7 +173,7 @@ mha_status mha_engine_run(mha_engine *e, const mha_document *docs, size_t count,
                          .docs = docs + first,
                          .doc_count = n,
                          .first_document = first,
-                         .gate_stride = gate_stride(e->model),
+                         .gate_stride = mha_engine_gate_heads(e),
                          .progress = progress,
                          .progress_context = progress_context,
                          .done = done,

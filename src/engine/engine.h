@@ -14,8 +14,9 @@
 /* Tiles of matrix products. Fixed: results must not depend on the number of threads. */
 #define MHA_TILE_ROWS 256
 #define MHA_TILE_COLS 512
-/* Documents are packed into batches of about this many tokens. */
-#define MHA_BATCH_TOKENS 4096
+/* Documents are packed into batches of about this many tokens; gradients keep more for each. */
+#define MHA_BATCH_TOKENS    4096
+#define MHA_GRADIENT_TOKENS 1024
 /* Rows of an MLP chunk: bounds the [rows, F] intermediate. */
 #define MHA_MLP_ROWS 1024
 /* Floats of one chunk of logits. */
@@ -40,6 +41,19 @@ typedef enum mha_scratch {
     MHA_SCRATCH_STATS,  /* [threads][64] row statistics */
     MHA_SCRATCH_BIAS,   /* [threads][T + S] position bias of one head */
     MHA_SCRATCH_OUT,    /* [threads][64, D] one head's output, or a chunk of logits */
+    MHA_SCRATCH_ROWS,   /* rows of X that the read-out needs */
+    MHA_SCRATCH_DREAD,  /* gradient where the read-out starts */
+    MHA_SCRATCH_DX,     /* gradients of the registers */
+    MHA_SCRATCH_DB,
+    MHA_SCRATCH_DC,
+    MHA_SCRATCH_DE,
+    MHA_SCRATCH_DZ,
+    MHA_SCRATCH_DK,
+    MHA_SCRATCH_DV,
+    MHA_SCRATCH_DUP,
+    MHA_SCRATCH_DGATE,
+    MHA_SCRATCH_PAIR, /* [threads][2][64, S] gradients of scores and softcap factors */
+    MHA_SCRATCH_DROW, /* what a backward op adds into a live register */
     MHA_SCRATCH_COUNT
 } mha_scratch;
 
@@ -106,6 +120,27 @@ typedef struct mha_plan {
     mha_plan_info info;
 } mha_plan;
 
+/* What the reverse pass needs of one step that ran. Buffers belong to the tape; NULL where the op
+ * has no use for them. */
+typedef struct mha_saved {
+    const mha_step *step;
+    uint32_t layer;
+    size_t at, attn;      /* stack and attention step */
+    size_t rows, width;   /* of the source register */
+    float *x;             /* NORM, ACT: the source */
+    float *q, *k, *v, *z; /* ATTN: after norm and rotary; z before gates */
+    float *q_in, *k_in;   /* ATTN with per-head norms: before them */
+    float *lse;           /* ATTN: [H, Nq] log-sum-exp of each row */
+    float *up, *gate;     /* MLP: before the activation */
+} mha_saved;
+
+typedef struct mha_tape {
+    mha_saved *step;
+    size_t count, capacity;
+    float **buffer;
+    size_t buffers, buffer_capacity;
+} mha_tape;
+
 /* One forward pass over one batch of documents. */
 typedef struct mha_forward {
     mha_engine *e;
@@ -125,10 +160,16 @@ typedef struct mha_forward {
     size_t reg_rows[MHA_REGISTER_COUNT], reg_width[MHA_REGISTER_COUNT];
     mha_work *work; /* attention tasks of the current side */
     size_t work_count;
-    mha_kv_cache *cache; /* [attn_count] or NULL */
-    size_t gate_stride;  /* row length of a document's gates: most heads of any step */
-    float *logits_out;   /* a generation's own: gets the last row's logits, or NULL */
-    bool keep_memory;    /* the encoder's memory is there from an earlier step */
+    mha_kv_cache *cache;         /* [attn_count] or NULL */
+    size_t gate_stride;          /* row length of a document's gates: most heads of any step */
+    float *logits_out;           /* a generation's own: gets the last row's logits, or NULL */
+    struct mha_readout *readout; /* losses wanted instead of logits for probes, or NULL */
+    mha_tape *tape;              /* NULL: nothing is kept */
+    mha_saved *saved;            /* the current step's record, with a tape */
+    float **inputs;              /* X before every block and epilogue is copied there, or NULL */
+    mha_tape *head_tape;         /* the tape from the read-out on, when blocks are not recorded */
+    size_t head_start;           /* first record of the read-out */
+    bool keep_memory;            /* the encoder's memory is there from an earlier step */
     mha_progress progress;
     void *progress_context;
     double done, total; /* work of the whole run, in tokens·layers */
@@ -147,8 +188,18 @@ void mha_plan_make(mha_plan *plan, const struct mha_model *m, const mha_watch *w
                    bool read_out);
 /* Adds memory, multiply-adds and batches for these documents. */
 void mha_plan_cost(mha_plan *plan, const mha_engine *e, const mha_document *docs, size_t count);
+/* Work of a whole run in tokens·layers, for progress. */
+double mha_plan_work(const mha_plan *p, const struct mha_model *m, const mha_document *docs,
+                     size_t count);
+/* MHA_ERR_NOMEM when `bytes` is over the engine's limit. */
+mha_status mha_plan_check(const mha_engine *e, uint64_t bytes, mha_err *err);
+/* Memory of a pass with gradients: the whole tape, or, when that is over the limit, the tape of one
+ * block (*recompute). */
+mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_document *docs,
+                             size_t count, size_t tokens, bool gradient, bool *recompute,
+                             mha_err *err);
 /* How many documents from `first` on form the next batch. Depends on the documents only. */
-size_t mha_batch_count(const mha_document *docs, size_t count, size_t first);
+size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, size_t tokens);
 /* Tokens of a document on the side of stack i. */
 size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_t i);
 
@@ -160,6 +211,10 @@ mha_status mha_batch_work(mha_forward *f, mha_err *err);
 
 /* Runs one batch; forward.c. */
 mha_status mha_forward_run(mha_forward *f, mha_err *err);
+/* Runs block `layer` of stack `at` once more from its kept input; layer == layers: the epilogue. */
+mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t layer, mha_err *err);
+/* Where f->inputs keeps X before block `layer` of stack `at` (layer == layers: the epilogue). */
+size_t mha_forward_input(const mha_forward *f, size_t at, uint32_t layer);
 
 /* One op = one file with its forward (and its backward beside it). */
 typedef mha_status (*mha_op_forward)(mha_forward *f, const mha_step *s, mha_err *err);

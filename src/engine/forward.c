@@ -2,6 +2,8 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "engine/readout.h"
+#include "engine/tape.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -101,10 +103,16 @@ static mha_status deliver_register(mha_forward *f, mha_site site, uint32_t layer
     return MHA_OK;
 }
 
+static mha_status run_step(mha_forward *f, const mha_step *s, mha_err *err)
+{
+    MHA_TRY(mha_tape_step(f, s, err));
+    return ops[s->op](f, s, err);
+}
+
 static mha_status run_steps(mha_forward *f, const mha_steps *steps, size_t count, mha_err *err)
 {
     for (size_t i = 0; i < count; i++)
-        MHA_TRY(ops[steps->step[i].op](f, &steps->step[i], err));
+        MHA_TRY(run_step(f, &steps->step[i], err));
     return MHA_OK;
 }
 
@@ -114,6 +122,52 @@ static mha_status report_progress(mha_forward *f, mha_err *err)
     if (f->progress != NULL && f->progress(f->progress_context, f->done, f->total) != 0)
         return mha_fail(err, MHA_ERR_CANCELLED, "interrupted");
     return MHA_OK;
+}
+
+/* Index of the first attention step of block `layer` of stack `at`. */
+static size_t first_attn(const mha_forward *f, size_t at, uint32_t layer)
+{
+    const mha_model_info *info = &f->m->info;
+    for (size_t i = 0; i < info->attn_count; i++)
+        if (info->attn[i].stack == f->m->stack[at].id && info->attn[i].layer >= layer)
+            return i;
+    return info->attn_count;
+}
+
+size_t mha_forward_input(const mha_forward *f, size_t at, uint32_t layer)
+{
+    return layer + (at == 1 ? f->m->stack[0].layers + 1 : 0);
+}
+
+/* X before a block is kept when the reverse pass will run the block once more. */
+static mha_status keep_input(mha_forward *f, uint32_t layer, mha_err *err)
+{
+    if (f->inputs == NULL)
+        return MHA_OK;
+    size_t n = f->reg_rows[MHA_X] * f->reg_width[MHA_X];
+    void *p;
+    MHA_TRY(mha_alloc_raw(&p, n, sizeof(float), err));
+    memcpy(p, f->reg[MHA_X], n * sizeof(float));
+    f->inputs[mha_forward_input(f, f->at, layer)] = p;
+    return MHA_OK;
+}
+
+mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t layer, mha_err *err)
+{
+    const mha_stack *st = &f->m->stack[at];
+    size_t N = f->side[at].total, D = f->m->width;
+    float *x;
+    if (f->at != at) {
+        f->at = at;
+        MHA_TRY(mha_batch_work(f, err));
+    }
+    f->layer = layer;
+    f->attn = first_attn(f, at, layer);
+    f->depth = MHA_DEPTH_FULL;
+    MHA_TRY(mha_register_make(f, MHA_X, N, D, &x, err));
+    memcpy(x, f->inputs[mha_forward_input(f, at, layer)], N * D * sizeof(float));
+    const mha_steps *steps = layer < st->layers ? &st->block[layer] : &st->epilogue;
+    return run_steps(f, steps, steps->count, err);
 }
 
 /* The last wanted block may end after the attention step that is looked at. */
@@ -126,10 +180,11 @@ static mha_status run_blocks(mha_forward *f, const mha_stack *st, const mha_stac
         size_t count = last ? p->last_steps : block->count;
         f->layer = l;
         f->depth = MHA_DEPTH_FULL;
+        MHA_TRY(keep_input(f, l, err));
         if (last && count > 0) {
             MHA_TRY(run_steps(f, block, count - 1, err));
             f->depth = p->last_depth;
-            MHA_TRY(ops[block->step[count - 1].op](f, &block->step[count - 1], err));
+            MHA_TRY(run_step(f, &block->step[count - 1], err));
         } else
             MHA_TRY(run_steps(f, block, count, err));
         if (count == block->count)
@@ -139,21 +194,12 @@ static mha_status run_blocks(mha_forward *f, const mha_stack *st, const mha_stac
     return MHA_OK;
 }
 
-static size_t attn_steps_before(const mha_forward *f, size_t at)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < f->m->info.attn_count; i++)
-        for (size_t s = 0; s < at; s++)
-            n += f->m->info.attn[i].stack == f->m->stack[s].id;
-    return n;
-}
-
 static mha_status run_stack(mha_forward *f, size_t at, mha_err *err)
 {
     const mha_stack *st = &f->m->stack[at];
     const mha_stack_plan *p = &f->plan->stack[at];
     f->at = at;
-    f->attn = attn_steps_before(f, at);
+    f->attn = first_attn(f, at, 0);
     f->reg_rows[MHA_X] = f->reg_rows[MHA_B] = f->reg_rows[MHA_C] = 0;
     MHA_TRY(mha_batch_work(f, err));
     MHA_TRY(run_steps(f, &st->prologue, st->prologue.count, err));
@@ -161,6 +207,7 @@ static mha_status run_stack(mha_forward *f, size_t at, mha_err *err)
     MHA_TRY(run_blocks(f, st, p, err));
     if (!p->epilogue)
         return MHA_OK;
+    MHA_TRY(keep_input(f, st->layers, err));
     MHA_TRY(run_steps(f, &st->epilogue, st->epilogue.count, err));
     return deliver_register(f, MHA_SITE_HIDDEN, 0, err);
 }
@@ -190,5 +237,14 @@ mha_status mha_forward_run(mha_forward *f, mha_err *err)
     if (!f->plan->stack[last].runs)
         return MHA_OK;
     MHA_TRY(run_stack(f, last, err));
-    return f->plan->head ? run_steps(f, &f->m->head, f->m->head.count, err) : MHA_OK;
+    if (!f->plan->head)
+        return MHA_OK;
+    if (f->readout != NULL && f->readout->terms == 0)
+        return MHA_OK;
+    if (f->readout != NULL)
+        MHA_TRY(mha_readout_gather(f, err));
+    if (f->head_tape != NULL)
+        f->tape = f->head_tape;
+    f->head_start = f->tape != NULL ? f->tape->count : 0;
+    return run_steps(f, &f->m->head, f->m->head.count, err);
 }

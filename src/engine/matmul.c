@@ -86,6 +86,7 @@ typedef struct matmul_job {
     bool b_transposed;
     const mha_epilogue *epilogue;
     size_t tile_cols, col_tiles;
+    float beta; /* of the reverse product */
 } matmul_job;
 
 static void finish_tile(const matmul_job *j, size_t r0, size_t rows, size_t c0, size_t cols)
@@ -120,6 +121,15 @@ static mha_status tile(void *context, size_t task, size_t worker, mha_err *err)
     return MHA_OK;
 }
 
+/* Even column tiles, multiples of 16 wide. Returns the number of all tiles. */
+static size_t tile_count(matmul_job *j, size_t cols)
+{
+    size_t tiles = (cols + MHA_TILE_COLS - 1) / MHA_TILE_COLS;
+    j->tile_cols = ((cols + tiles - 1) / tiles + 15) / 16 * 16;
+    j->col_tiles = (cols + j->tile_cols - 1) / j->tile_cols;
+    return (j->rows + MHA_TILE_ROWS - 1) / MHA_TILE_ROWS * j->col_tiles;
+}
+
 static mha_status direct(void *context, size_t task, size_t worker, mha_err *err)
 {
     (void)worker;
@@ -150,10 +160,38 @@ mha_status mha_matmul(mha_engine *e, float *y, size_t ldy, const float *x, size_
         return mha_pool_run(e->pool, (w->out + DIRECT_COLS - 1) / DIRECT_COLS, direct, &j, err);
 
     MHA_TRY(mha_weight_floats(e, w, &j.b, &j.ldb, &j.b_transposed, err));
-    /* even column tiles, multiples of 16 wide */
-    size_t tiles = (w->out + MHA_TILE_COLS - 1) / MHA_TILE_COLS;
-    j.tile_cols = ((w->out + tiles - 1) / tiles + 15) / 16 * 16;
-    j.col_tiles = (w->out + j.tile_cols - 1) / j.tile_cols;
-    size_t row_tiles = (rows + MHA_TILE_ROWS - 1) / MHA_TILE_ROWS;
-    return mha_pool_run(e->pool, row_tiles * j.col_tiles, tile, &j, err);
+    return mha_pool_run(e->pool, tile_count(&j, w->out), tile, &j, err);
+}
+
+/* ---- the reverse: dx = dy·W --------------------------------------------------------------------
+ */
+
+static mha_status tile_back(void *context, size_t task, size_t worker, mha_err *err)
+{
+    (void)worker;
+    (void)err;
+    const matmul_job *j = context;
+    size_t r0 = task / j->col_tiles * MHA_TILE_ROWS, c0 = task % j->col_tiles * j->tile_cols;
+    size_t rows = j->rows - r0 < MHA_TILE_ROWS ? j->rows - r0 : MHA_TILE_ROWS;
+    size_t cols = j->w->in - c0 < j->tile_cols ? j->w->in - c0 : j->tile_cols;
+    /* b_transposed: b is [out, in], used as it lies; otherwise [in, out] */
+    const float *b = j->b_transposed ? j->b + c0 : j->b + c0 * j->ldb;
+    mha_gemm(false, !j->b_transposed, rows, cols, j->w->out, 1, j->x + r0 * j->ldx, j->ldx, b,
+             j->ldb, j->beta, j->y + r0 * j->ldy + c0, j->ldy);
+    return MHA_OK;
+}
+
+mha_status mha_matmul_back(mha_engine *e, float *dx, size_t ldx, const float *dy, size_t ldy,
+                           size_t rows, const mha_weight *w, float beta, mha_err *err)
+{
+    matmul_job j = {.k = e->kernels,
+                    .y = dx,
+                    .ldy = ldx,
+                    .x = dy,
+                    .ldx = ldy,
+                    .rows = rows,
+                    .w = w,
+                    .beta = beta};
+    MHA_TRY(mha_weight_floats(e, w, &j.b, &j.ldb, &j.b_transposed, err));
+    return mha_pool_run(e->pool, tile_count(&j, w->in), tile_back, &j, err);
 }

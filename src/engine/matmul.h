@@ -16,6 +16,10 @@ typedef struct mha_epilogue {
 mha_status mha_matmul(mha_engine *e, float *y, size_t ldy, const float *x, size_t ldx, size_t rows,
                       const mha_weight *w, const mha_epilogue *epilogue, mha_err *err);
 
+/* dx[rows, in] = dy[rows, out]·W + beta·dx: the gradient of mha_matmul's input. */
+mha_status mha_matmul_back(mha_engine *e, float *dx, size_t ldx, const float *dy, size_t ldy,
+                           size_t rows, const mha_weight *w, float beta, mha_err *err);
+
 /* The whole matrix as float: *out [out, in] row-major, or [in, out] when *b_transposed comes back
  * false. Either the stored bytes themselves or scratch that the next matmul overwrites. */
 mha_status mha_weight_floats(mha_engine *e, const mha_weight *w, const float **out, size_t *ld,

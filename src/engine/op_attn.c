@@ -2,9 +2,12 @@
  */
 #include "base/fail.h"
 #include "engine/attention.h"
-#include "engine/engine.h"
+#include "engine/backward.h"
 #include "engine/matmul.h"
+#include "engine/norm.h"
+#include "engine/tape.h"
 #include "kernel/gemm.h"
+#include <string.h>
 
 /* ---- per-head norm and rotary of q or k, in place ---------------------------------------------
  */
@@ -134,6 +137,8 @@ static mha_status make_keys(mha_attention *t, const float *src, size_t ldx, cons
     if (c != NULL && t->kind == MHA_CROSS && c->filled)
         return MHA_OK;
     MHA_TRY(project(f, fresh_k, src, ldx, rows->total, &a->k, a->kb, err));
+    if (f->tape != NULL && a->k_norm.n != 0)
+        MHA_TRY(mha_tape_keep(f->tape, k, rows->total * GK, &f->saved->k_in, err));
     MHA_TRY(turn_all(f, a, &a->k_norm, rotary, rows, fresh_k, a->kv_heads, err));
     if (c != NULL)
         c->filled = true;
@@ -202,6 +207,25 @@ static mha_status deliver_head_out(mha_attention *t, mha_err *err)
     return mha_pool_run(e->pool, t->a->heads, head_out, &j, err);
 }
 
+/* q, k, v for the reverse pass, and room for what the core adds. */
+static mha_status keep_for_backward(mha_attention *t, const mha_rows *keys, mha_err *err)
+{
+    mha_tape *tape = t->f->tape;
+    if (tape == NULL)
+        return MHA_OK;
+    mha_saved *s = t->f->saved;
+    size_t N = t->queries->total, HK = (size_t)t->a->heads * t->a->width;
+    size_t GK = (size_t)t->a->kv_heads * t->a->width;
+    MHA_TRY(mha_tape_keep(tape, t->q, N * HK, &s->q, err));
+    MHA_TRY(mha_tape_keep(tape, t->k, keys->total * GK, &s->k, err));
+    MHA_TRY(mha_tape_keep(tape, t->v, keys->total * GK, &s->v, err));
+    MHA_TRY(mha_tape_alloc(tape, N * HK, &s->z, err));
+    MHA_TRY(mha_tape_alloc(tape, N * t->a->heads, &s->lse, err));
+    t->z = s->z;
+    t->lse = s->lse;
+    return MHA_OK;
+}
+
 /* ---- the op -----------------------------------------------------------------------------------
  */
 
@@ -222,12 +246,16 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     const float *src = f->reg[s->src];
     size_t D = f->reg_width[s->src];
     MHA_TRY(project(f, t->q, src, D, t->queries->total, &a->q, a->qb, err));
+    if (f->tape != NULL && a->q_norm.n != 0)
+        MHA_TRY(mha_tape_keep(f->tape, t->q, t->queries->total * a->heads * a->width,
+                              &f->saved->q_in, err));
     MHA_TRY(turn_all(f, a, &a->q_norm, rotary, t->queries, t->q, a->heads, err));
     MHA_TRY(make_keys(t, cross ? f->reg[MHA_E] : src, cross ? f->reg_width[MHA_E] : D, keys, rotary,
                       err));
     MHA_TRY(deliver_heads(t, MHA_SITE_Q, t->q, t->queries, a->heads, a->width, err));
     MHA_TRY(deliver_heads(t, MHA_SITE_K, t->k, keys, a->kv_heads, a->width, err));
     MHA_TRY(deliver_heads(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
+    MHA_TRY(keep_for_backward(t, keys, err));
     MHA_TRY(mha_attention_run(t, err));
     if (t->depth != MHA_DEPTH_FULL && !(t->sites & mha_site_bit(MHA_SITE_HEAD_OUT)))
         return MHA_OK;
@@ -264,4 +292,163 @@ mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err)
     mha_status st = run(&t, s, fresh, err);
     f->attn++;
     return st;
+}
+
+/* ---- backward ---------------------------------------------------------------------------------
+ */
+
+/* ∂L/∂gate of each document and head = Σ ⟨dz, z − fill⟩ over its rows, with z before the gate. */
+static void gate_gradients(const mha_backward *b, const mha_saved *s, const float *dz)
+{
+    const mha_forward *f = b->f;
+    const mha_attn_args *a = &s->step->attn;
+    const mha_rows *side = &f->side[s->at];
+    size_t K = a->width, HK = (size_t)a->heads * K, A = f->m->info.attn_count;
+    for (size_t d = 0; d < f->doc_count; d++) {
+        const mha_document *doc = &f->docs[d];
+        const float *fill = doc->fill != NULL ? doc->fill->z[s->attn] : NULL;
+        double *out = b->gates + (d * A + s->attn) * f->gate_stride;
+        for (size_t r = side->offset[d]; r < side->offset[d + 1]; r++)
+            for (size_t h = 0; h < a->heads; h++) {
+                size_t at = r * HK + h * K;
+                out[h] += (double)f->k->dot[MHA_F32](dz + at, s->z + at, K);
+                if (fill == NULL)
+                    continue;
+                size_t row = doc->fill->rows == 1 ? 0 : r - side->offset[d];
+                out[h] -= (double)f->k->dot[MHA_F32](dz + at, fill + row * HK + h * K, K);
+            }
+    }
+}
+
+/* dz of the gated z becomes dz of z itself. */
+static void ungate(const mha_backward *b, const mha_saved *s, float *dz)
+{
+    const mha_forward *f = b->f;
+    const mha_attn_args *a = &s->step->attn;
+    const mha_rows *side = &f->side[s->at];
+    size_t K = a->width, HK = (size_t)a->heads * K;
+    for (size_t d = 0; d < f->doc_count; d++) {
+        const float *gates = f->docs[d].gates;
+        for (size_t r = side->offset[d]; gates != NULL && r < side->offset[d + 1]; r++)
+            for (size_t h = 0; h < a->heads; h++)
+                f->k->scale(dz + r * HK + h * K, K, gates[s->attn * f->gate_stride + h]);
+    }
+}
+
+typedef struct unturn_job {
+    const mha_forward *f;
+    const mha_attn_args *a;
+    const mha_norm_args *norm;
+    const mha_rotary *rotary;
+    const mha_rows *rows;
+    float *d;       /* [N, heads·K] gradient, in place */
+    const float *x; /* [N, heads·K] before the norm, NULL without one */
+    uint32_t heads;
+} unturn_job;
+
+/* Rotation by minus the angle; PAIR rows go back from half-split to interleaved order. */
+static void rotate_back(const unturn_job *j, float *d, size_t position)
+{
+    size_t half = j->rotary->half;
+    const float *cs = j->rotary->cos + position * half, *sn = j->rotary->sin + position * half;
+    float out[MHA_HEAD_WIDTH_MAX];
+    bool pair = j->a->rope == MHA_ROPE_PAIR;
+    for (size_t i = 0; i < half; i++) {
+        float first = d[i] * cs[i] + d[i + half] * sn[i];
+        float second = d[i + half] * cs[i] - d[i] * sn[i];
+        out[pair ? 2 * i : i] = first;
+        out[pair ? 2 * i + 1 : i + half] = second;
+    }
+    memcpy(d, out, 2 * half * sizeof *d);
+}
+
+static mha_status unturn_rows(void *context, mha_row_range range, mha_err *err)
+{
+    (void)err;
+    const unturn_job *j = context;
+    size_t K = j->a->width, d = mha_rows_document(j->rows, j->f->doc_count, range.first);
+    for (size_t r = range.first; r < range.first + range.count; r++) {
+        while (r >= j->rows->offset[d + 1])
+            d++;
+        for (uint32_t h = 0; h < j->heads; h++) {
+            size_t at = (r * j->heads + h) * K;
+            if (j->rotary != NULL)
+                rotate_back(j, j->d + at, r - j->rows->offset[d]);
+            if (j->x != NULL)
+                mha_norm_row_back(j->norm, j->d + at, j->d + at, j->x + at, K);
+        }
+    }
+    return MHA_OK;
+}
+
+/* Gradients of the projections' inputs: dq into the source, dk and dv into the source or the
+ * memory. */
+static mha_status project_back(mha_backward *b, const mha_saved *s, float *dq, float *dk, float *dv,
+                               mha_err *err)
+{
+    const mha_attn_args *a = &s->step->attn;
+    bool cross = a->keys == MHA_KEYS_MEMORY;
+    mha_engine *e = b->f->e;
+    size_t keys = b->f->side[cross ? 0 : s->at].total;
+    float *dx;
+    MHA_TRY(mha_backward_into(b, s->step->src, s->rows, a->q.in, &dx, err));
+    MHA_TRY(mha_matmul_back(e, dx, a->q.in, dq, a->q.out, s->rows, &a->q, 0, err));
+    if (cross) {
+        mha_backward_pass(b, s->step->src, dx);
+        MHA_TRY(mha_backward_into(b, MHA_E, keys, a->k.in, &dx, err));
+    }
+    MHA_TRY(mha_matmul_back(e, dx, a->k.in, dk, a->k.out, keys, &a->k, cross ? 0 : 1, err));
+    MHA_TRY(mha_matmul_back(e, dx, a->v.in, dv, a->v.out, keys, &a->v, 1, err));
+    mha_backward_pass(b, cross ? MHA_E : s->step->src, dx);
+    return MHA_OK;
+}
+
+/* dz → dq, dk, dv → the sources. */
+static mha_status core_back(mha_backward *b, const mha_saved *s, const float *dz, mha_err *err)
+{
+    mha_forward *f = b->f;
+    const mha_attn_args *a = &s->step->attn;
+    size_t key_side = a->keys == MHA_KEYS_MEMORY ? 0 : s->at;
+    mha_attention_back t = {.f = f,
+                            .a = a,
+                            .saved = s,
+                            .dz = dz,
+                            .queries = &f->side[s->at],
+                            .keys = &f->side[key_side]};
+    size_t GK = (size_t)a->kv_heads * a->width;
+    void *p;
+    MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_DK, t.keys->total * GK, sizeof(float), &p, err));
+    t.dk = p;
+    MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_DV, t.keys->total * GK, sizeof(float), &p, err));
+    t.dv = p;
+    MHA_TRY(mha_attention_back_run(&t, err));
+    const mha_rotary *rotary = NULL;
+    if (a->rope != MHA_ROPE_NONE) /* made by the forward pass: long enough */
+        MHA_TRY(mha_rotary_get(f->e, a, 1, &rotary, err));
+    unturn_job q = {f, a, &a->q_norm, rotary, t.queries, s->q, s->q_in, a->heads};
+    unturn_job k = {f, a, &a->k_norm, rotary, t.keys, t.dk, s->k_in, a->kv_heads};
+    if (rotary != NULL || s->q_in != NULL)
+        MHA_TRY(mha_rows_run(f, t.queries->total, unturn_rows, &q, err));
+    if (rotary != NULL || s->k_in != NULL)
+        MHA_TRY(mha_rows_run(f, t.keys->total, unturn_rows, &k, err));
+    return project_back(b, s, s->q, t.dk, t.dv, err);
+}
+
+mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    const mha_attn_args *a = &s->step->attn;
+    size_t HK = (size_t)a->heads * a->width;
+    void *dz;
+    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DZ, s->rows * HK, sizeof(float), &dz, err));
+    MHA_TRY(mha_matmul_back(b->f->e, dz, HK, b->d[s->step->dst], a->o.out, s->rows, &a->o, 0, err));
+    mha_backward_used(b, s->step->dst);
+    if (b->gates != NULL)
+        gate_gradients(b, s, dz);
+    bool lowest = s->attn == 0 || b->f->m->info.attn[s->attn - 1].stack != b->f->m->stack[s->at].id;
+    if (lowest) { /* no gate lies below: the rest of this stack's gradient is not needed */
+        b->stopped = s->at;
+        return MHA_OK;
+    }
+    ungate(b, s, dz);
+    return core_back(b, s, dz, err);
 }

@@ -1,7 +1,9 @@
 /* op_linear.c: LINEAR and MLP: matrix products with what belongs to them. */
 #include "base/fail.h"
-#include "engine/engine.h"
+#include "engine/backward.h"
 #include "engine/matmul.h"
+#include "engine/tape.h"
+#include <string.h>
 
 /* ---- LINEAR: y = W·x + b --------------------------------------------------------------------- */
 
@@ -21,7 +23,46 @@ mha_status mha_op_linear(mha_forward *f, const mha_step *s, mha_err *err)
     return MHA_OK;
 }
 
+/* dx = Wᵀ·dy */
+mha_status mha_op_linear_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    const mha_weight *w = &s->step->linear.w;
+    void *p;
+    float *dx;
+    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_LINEAR, s->rows * w->in, sizeof(float), &p, err));
+    MHA_TRY(mha_matmul_back(b->f->e, p, w->in, b->d[s->step->dst], w->out, s->rows, w, 0, err));
+    mha_backward_used(b, s->step->dst);
+    MHA_TRY(mha_backward_into(b, s->step->src, s->rows, w->in, &dx, err));
+    b->f->k->widen[MHA_F32](dx, p, s->rows * w->in);
+    mha_backward_pass(b, s->step->src, dx);
+    return MHA_OK;
+}
+
 /* ---- MLP: y = down·f(up·x + b_up) + b_down, or down·(f(gate·x) ⊙ up·x) ----------------------- */
+
+/* One chunk of rows while the tape keeps what comes before the activation: the products are stored
+ * first and activated in a copy. */
+static mha_status mlp_chunk_recording(mha_forward *f, const mha_mlp_args *a, float *dst,
+                                      const float *src, size_t rows, size_t first, float *up,
+                                      mha_err *err)
+{
+    size_t F = a->width, n = rows * F;
+    mha_epilogue up_bias = {.bias = a->up_b, .act = MHA_ACT_NONE};
+    mha_epilogue gate_bias = {.bias = a->gate_b, .act = MHA_ACT_NONE};
+    mha_epilogue out = {.bias = a->down_b, .act = MHA_ACT_NONE};
+    float *kept_up = f->saved->up + first * F;
+    MHA_TRY(mha_matmul(f->e, kept_up, F, src, a->up.in, rows, &a->up, &up_bias, err));
+    if (a->gate.data != NULL) {
+        float *kept = f->saved->gate + first * F;
+        MHA_TRY(mha_matmul(f->e, kept, F, src, a->gate.in, rows, &a->gate, &gate_bias, err));
+        memcpy(up, kept, n * sizeof(float));
+        f->k->act_mul[a->act](up, kept_up, n);
+    } else {
+        memcpy(up, kept_up, n * sizeof(float));
+        f->k->act[a->act](up, n);
+    }
+    return mha_matmul(f->e, dst, a->down.out, up, F, rows, &a->down, &out, err);
+}
 
 /* One chunk of rows: the [rows, F] intermediate exists for a chunk only. */
 static mha_status mlp_chunk(mha_forward *f, const mha_mlp_args *a, float *dst, const float *src,
@@ -49,12 +90,86 @@ mha_status mha_op_mlp(mha_forward *f, const mha_step *s, mha_err *err)
     if (a->gate.data != NULL)
         MHA_TRY(
             mha_scratch_get(f->e, MHA_SCRATCH_GATE, chunk * a->width, sizeof(float), &gate, err));
+    if (f->tape != NULL) {
+        MHA_TRY(mha_tape_alloc(f->tape, rows * a->width, &f->saved->up, err));
+        if (gate != NULL)
+            MHA_TRY(mha_tape_alloc(f->tape, rows * a->width, &f->saved->gate, err));
+    }
     const float *src = f->reg[s->src];
     float *dst; /* chunk by chunk, so it may be the source itself when the widths agree */
     MHA_TRY(mha_register_make(f, s->dst, rows, D_out, &dst, err));
     for (size_t r = 0; r < rows; r += chunk) {
         size_t n = rows - r < chunk ? rows - r : chunk;
-        MHA_TRY(mlp_chunk(f, a, dst + r * D_out, src + r * D_in, n, up, gate, err));
+        if (f->tape != NULL)
+            MHA_TRY(mlp_chunk_recording(f, a, dst + r * D_out, src + r * D_in, n, r, up, err));
+        else
+            MHA_TRY(mlp_chunk(f, a, dst + r * D_out, src + r * D_in, n, up, gate, err));
     }
+    return MHA_OK;
+}
+
+typedef struct mlp_back {
+    const mha_kernels *k;
+    const mha_mlp_args *a;
+    float *dh, *dg; /* in: gradient of the hidden row; out: of up·x and gate·x */
+    const float *up, *gate;
+} mlp_back;
+
+/* h = f(a): da = dh·f'(a). h = f(g)·u: du = dh·f(g), dg = dh·u·f'(g). */
+static mha_status mlp_rows_back(void *context, mha_row_range rows, mha_err *err)
+{
+    (void)err;
+    const mlp_back *j = context;
+    size_t F = j->a->width, at = rows.first * F, n = rows.count * F;
+    if (j->gate == NULL) {
+        j->k->act_back[j->a->act](j->dh + at, j->up + at, n);
+        return MHA_OK;
+    }
+    memcpy(j->dg + at, j->gate + at, n * sizeof(float));
+    j->k->act_mul[j->a->act](j->dg + at, j->dh + at, n); /* du */
+    for (size_t i = at; i < at + n; i++)
+        j->dh[i] *= j->up[i];
+    j->k->act_back[j->a->act](j->dh + at, j->gate + at, n); /* dg */
+    return MHA_OK;
+}
+
+/* Rows [first, first + rows): dx from dy, which may be the same memory. */
+static mha_status mlp_chunk_back(mha_backward *b, const mha_saved *s, float *dx, const float *dy,
+                                 size_t first, size_t rows, float *dh, float *dg, mha_err *err)
+{
+    const mha_mlp_args *a = &s->step->mlp;
+    size_t F = a->width, D = a->up.in;
+    bool gated = s->gate != NULL;
+    mha_engine *e = b->f->e;
+    mlp_back j = {b->f->k, a, dh, dg, s->up + first * F, gated ? s->gate + first * F : NULL};
+    MHA_TRY(
+        mha_matmul_back(e, dh, F, dy + first * a->down.out, a->down.out, rows, &a->down, 0, err));
+    MHA_TRY(mha_rows_run(b->f, rows, mlp_rows_back, &j, err));
+    MHA_TRY(mha_matmul_back(e, dx + first * D, D, gated ? dg : dh, F, rows, &a->up, 0, err));
+    if (!gated)
+        return MHA_OK;
+    return mha_matmul_back(e, dx + first * D, D, dh, F, rows, &a->gate, 1, err);
+}
+
+mha_status mha_op_mlp_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    const mha_mlp_args *a = &s->step->mlp;
+    size_t chunk = s->rows < MHA_MLP_ROWS ? s->rows : MHA_MLP_ROWS;
+    if (s->step->dst == s->step->src && a->up.in != a->down.out)
+        return mha_fail(err, MHA_ERR_INTERNAL, "mlp: in place with another width");
+    void *dh, *dg = NULL;
+    float *dx;
+    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DUP, chunk * a->width, sizeof(float), &dh, err));
+    if (s->gate != NULL)
+        MHA_TRY(
+            mha_scratch_get(b->f->e, MHA_SCRATCH_DGATE, chunk * a->width, sizeof(float), &dg, err));
+    const float *dy = b->d[s->step->dst];
+    mha_backward_used(b, s->step->dst);
+    MHA_TRY(mha_backward_into(b, s->step->src, s->rows, a->up.in, &dx, err));
+    for (size_t r = 0; r < s->rows; r += chunk) {
+        size_t n = s->rows - r < chunk ? s->rows - r : chunk;
+        MHA_TRY(mlp_chunk_back(b, s, dx, dy, r, n, dh, dg, err));
+    }
+    mha_backward_pass(b, s->step->src, dx);
     return MHA_OK;
 }

@@ -1,9 +1,8 @@
 /* op_logits.c: LOGITS: the read-out, in chunks of rows so that no [N, V] matrix ever stands. */
 #include "base/fail.h"
-#include "engine/engine.h"
 #include "engine/matmul.h"
+#include "engine/readout.h"
 #include <math.h>
-#include <string.h>
 
 /* Rows [first, first + rows) of the source, all of one document, as logits in `out`. */
 static mha_status logits_rows(mha_forward *f, const mha_step *s, size_t first, size_t rows,
@@ -46,6 +45,8 @@ static mha_status logits_document(mha_forward *f, const mha_step *s, size_t d, s
 
 mha_status mha_op_logits(mha_forward *f, const mha_step *s, mha_err *err)
 {
+    if (f->readout != NULL)
+        return mha_readout_logits(f, s, err);
     const mha_rows *side = &f->side[f->at];
     size_t V = s->logits.w.out, rows = f->reg_rows[s->src];
     bool pooled = rows == f->doc_count && rows != side->total;

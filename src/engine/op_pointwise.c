@@ -1,6 +1,8 @@
 /* op_pointwise.c: the ops that treat every row by itself: NORM, ACT, SCALE, ADD. */
 #include "base/fail.h"
-#include "engine/engine.h"
+#include "engine/backward.h"
+#include "engine/norm.h"
+#include "engine/tape.h"
 #include <math.h>
 
 typedef struct pointwise {
@@ -15,8 +17,28 @@ static mha_status run(mha_forward *f, const mha_step *s, mha_rows_fn fn, mha_err
 {
     pointwise p = {.f = f, .s = s, .src = f->reg[s->src], .width = f->reg_width[s->src]};
     size_t rows = f->reg_rows[s->src];
+    if (f->tape != NULL && s->op != MHA_OP_SCALE)
+        MHA_TRY(mha_tape_keep(f->tape, p.src, rows * p.width, &f->saved->x, err));
     MHA_TRY(mha_register_make(f, s->dst, rows, p.width, &p.dst, err));
     return mha_rows_run(f, rows, fn, &p, err);
+}
+
+/* dst's gradient in, src's out; both [rows, width] and possibly the same memory. */
+typedef struct pointwise_back {
+    const mha_backward *b;
+    const mha_saved *s;
+    const float *dy;
+    float *dx;
+} pointwise_back;
+
+static mha_status run_back(mha_backward *b, const mha_saved *s, mha_rows_fn fn, mha_err *err)
+{
+    pointwise_back p = {.b = b, .s = s, .dy = b->d[s->step->dst]};
+    mha_backward_used(b, s->step->dst);
+    MHA_TRY(mha_backward_into(b, s->step->src, s->rows, s->width, &p.dx, err));
+    MHA_TRY(mha_rows_run(b->f, s->rows, fn, &p, err));
+    mha_backward_pass(b, s->step->src, p.dx);
+    return MHA_OK;
 }
 
 /* ---- NORM: y = (x − μ)/sqrt(σ² + eps)·w + b, or y = x/sqrt(mean x² + eps)·w -------------------
@@ -43,6 +65,47 @@ mha_status mha_op_norm(mha_forward *f, const mha_step *s, mha_err *err)
     return run(f, s, norm_rows, err);
 }
 
+/* With x̂ the normalised row, r = 1/sqrt(σ² + eps) and g = dy·w:
+ * LayerNorm dx = r·(g − mean g − x̂·mean(g·x̂)); RMSNorm the same without the mean of g. */
+void mha_norm_row_back(const mha_norm_args *a, float *dx, const float *dy, const float *x, size_t n)
+{
+    double mean = 0, square = 0, g_sum = 0, gx_sum = 0;
+    bool center = a->kind == MHA_NORM_LAYER;
+    for (size_t i = 0; center && i < n; i++)
+        mean += (double)x[i];
+    mean /= (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double c = (double)x[i] - mean;
+        square += c * c;
+    }
+    double r = 1 / sqrt(square / (double)n + (double)a->eps);
+    for (size_t i = 0; i < n; i++) {
+        double g = (double)dy[i] * (a->w != NULL ? (double)a->w[i] : 1);
+        g_sum += g;
+        gx_sum += g * ((double)x[i] - mean) * r;
+    }
+    double g_mean = center ? g_sum / (double)n : 0, gx_mean = gx_sum / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double g = (double)dy[i] * (a->w != NULL ? (double)a->w[i] : 1);
+        dx[i] = (float)(r * (g - g_mean - ((double)x[i] - mean) * r * gx_mean));
+    }
+}
+
+static mha_status norm_rows_back(void *context, mha_row_range rows, mha_err *err)
+{
+    (void)err;
+    const pointwise_back *p = context;
+    size_t n = p->s->width;
+    for (size_t r = rows.first; r < rows.first + rows.count; r++)
+        mha_norm_row_back(&p->s->step->norm, p->dx + r * n, p->dy + r * n, p->s->x + r * n, n);
+    return MHA_OK;
+}
+
+mha_status mha_op_norm_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    return run_back(b, s, norm_rows_back, err);
+}
+
 /* ---- ACT: y = f(x); SCALE: y = factor·x ------------------------------------------------------ */
 
 static mha_status copy_rows(const pointwise *p, mha_row_range rows)
@@ -67,6 +130,22 @@ mha_status mha_op_act(mha_forward *f, const mha_step *s, mha_err *err)
     return run(f, s, act_rows, err);
 }
 
+static mha_status act_rows_back(void *context, mha_row_range rows, mha_err *err)
+{
+    (void)err;
+    const pointwise_back *p = context;
+    size_t first = rows.first * p->s->width, n = rows.count * p->s->width;
+    if (p->dx != p->dy)
+        p->b->f->k->widen[MHA_F32](p->dx + first, p->dy + first, n);
+    p->b->f->k->act_back[p->s->step->act](p->dx + first, p->s->x + first, n);
+    return MHA_OK;
+}
+
+mha_status mha_op_act_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    return run_back(b, s, act_rows_back, err);
+}
+
 static mha_status scale_rows(void *context, mha_row_range rows, mha_err *err)
 {
     (void)err;
@@ -79,6 +158,22 @@ static mha_status scale_rows(void *context, mha_row_range rows, mha_err *err)
 mha_status mha_op_scale(mha_forward *f, const mha_step *s, mha_err *err)
 {
     return run(f, s, scale_rows, err);
+}
+
+static mha_status scale_rows_back(void *context, mha_row_range rows, mha_err *err)
+{
+    (void)err;
+    const pointwise_back *p = context;
+    size_t first = rows.first * p->s->width, n = rows.count * p->s->width;
+    if (p->dx != p->dy)
+        p->b->f->k->widen[MHA_F32](p->dx + first, p->dy + first, n);
+    p->b->f->k->scale(p->dx + first, n, p->s->step->scale);
+    return MHA_OK;
+}
+
+mha_status mha_op_scale_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    return run_back(b, s, scale_rows_back, err);
 }
 
 /* ---- ADD: y ← y + x. Every residual passes here, so this is where NaN and infinity are caught --
@@ -106,4 +201,14 @@ mha_status mha_op_add(mha_forward *f, const mha_step *s, mha_err *err)
         return mha_fail(err, MHA_ERR_INTERNAL, "add: registers of different shapes");
     p.dst = f->reg[s->dst];
     return mha_rows_run(f, f->reg_rows[s->src], add_rows, &p, err);
+}
+
+/* y keeps its gradient; x gets the same. */
+mha_status mha_op_add_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    float *dx;
+    MHA_TRY(mha_backward_into(b, s->step->src, s->rows, s->width, &dx, err));
+    b->f->k->widen[MHA_F32](dx, b->d[s->step->dst], s->rows * s->width);
+    mha_backward_pass(b, s->step->src, dx);
+    return MHA_OK;
 }

@@ -1,4 +1,5 @@
 /* plan.c: what a run has to compute, and what that takes, worked out before anything runs. */
+#include "base/fail.h"
 #include "engine/engine.h"
 #include <string.h>
 
@@ -7,12 +8,12 @@ size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_
     return m->stack_count == 2 && i == 1 ? doc->target_n : doc->n;
 }
 
-size_t mha_batch_count(const mha_document *docs, size_t count, size_t first)
+size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, size_t limit)
 {
     size_t tokens = 0, n = 0;
     for (size_t d = first; d < count; d++) {
         size_t most = docs[d].n > docs[d].target_n ? docs[d].n : docs[d].target_n;
-        if (n > 0 && tokens + most > MHA_BATCH_TOKENS)
+        if (n > 0 && tokens + most > limit)
             break;
         tokens += most;
         n++;
@@ -231,7 +232,7 @@ void mha_plan_cost(mha_plan *plan, const mha_engine *e, const mha_document *docs
     memset(&c, 0, sizeof c);
     plan->info.batches = 0;
     for (size_t first = 0, n; first < count; first += n) {
-        n = mha_batch_count(docs, count, first);
+        n = mha_batch_count(docs, count, first, MHA_BATCH_TOKENS);
         batch_size b = {.docs = docs + first, .count = n, .threads = mha_pool_threads(e->pool)};
         for (size_t at = 0; at < m->stack_count; at++)
             for (size_t d = 0; d < n; d++) {
@@ -249,4 +250,75 @@ void mha_plan_cost(mha_plan *plan, const mha_engine *e, const mha_document *docs
     plan->info.multiply_adds = (uint64_t)c.multiply_adds;
     for (size_t at = 0; at < m->stack_count; at++)
         plan->info.layers[m->stack[at].id] = plan->stack[at].layers;
+}
+
+double mha_plan_work(const mha_plan *p, const struct mha_model *m, const mha_document *docs,
+                     size_t count)
+{
+    double total = 0;
+    for (size_t d = 0; d < count; d++)
+        for (size_t at = 0; at < m->stack_count; at++)
+            total += (double)mha_side_tokens(m, &docs[d], at) * p->stack[at].layers;
+    return total;
+}
+
+mha_status mha_plan_check(const mha_engine *e, uint64_t bytes, mha_err *err)
+{
+    if (e->memory_limit == 0 || bytes <= e->memory_limit)
+        return MHA_OK;
+    return mha_fail(
+        err, MHA_ERR_NOMEM,
+        "the run needs %llu bytes beyond the weights, over the limit of %llu (--memory)",
+        (unsigned long long)bytes, (unsigned long long)e->memory_limit);
+}
+
+/* Floats that the tape keeps of one step for `rows` rows. */
+static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64_t rows)
+{
+    const mha_attn_args *a = &s->attn;
+    switch (s->op) {
+    case MHA_OP_NORM:
+    case MHA_OP_ACT:
+        return rows * m->width;
+    case MHA_OP_ATTN:
+        return rows * ((uint64_t)a->width * 2 * (a->heads + a->kv_heads) + a->heads);
+    case MHA_OP_MLP:
+        return rows * s->mlp.width * (s->mlp.gate.data != NULL ? 2 : 1);
+    default:
+        return 0;
+    }
+}
+
+mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_document *docs,
+                             size_t count, size_t tokens, bool gradient, bool *recompute,
+                             mha_err *err)
+{
+    const struct mha_model *m = e->model;
+    uint64_t all = 0, block = 0, inputs = 0;
+    mha_plan_cost(plan, e, docs, count);
+    for (size_t first = 0, n; gradient && first < count; first += n) {
+        n = mha_batch_count(docs, count, first, tokens);
+        uint64_t batch = 0, batch_inputs = 0;
+        for (size_t at = 0; at < m->stack_count; at++) {
+            uint64_t rows = 0;
+            for (size_t d = 0; d < n; d++)
+                rows += mha_side_tokens(m, &docs[first + d], at);
+            for (uint32_t l = 0; l < m->stack[at].layers; l++) {
+                uint64_t one = 0;
+                for (size_t i = 0; i < m->stack[at].block[l].count; i++)
+                    one += tape_floats(m, &m->stack[at].block[l].step[i], rows);
+                batch += one;
+                block = one > block ? one : block;
+            }
+            batch_inputs += rows * m->width * (m->stack[at].layers + 1);
+        }
+        all = batch > all ? batch : all;
+        inputs = batch_inputs > inputs ? batch_inputs : inputs;
+    }
+    uint64_t scratch = plan->info.bytes * (gradient ? 2 : 1);
+    plan->info.bytes = scratch + all * sizeof(float);
+    *recompute = e->memory_limit != 0 && plan->info.bytes > e->memory_limit;
+    if (*recompute)
+        plan->info.bytes = scratch + (block + inputs) * sizeof(float);
+    return mha_plan_check(e, plan->info.bytes, err);
 }

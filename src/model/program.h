@@ -19,6 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Widest head that is opened. */
+#define MHA_HEAD_WIDTH_MAX 1024
+
 /* A matrix y[out] = W[out, in]·x as it is stored. Logical row r is stored row
  * (r / group)·group_stride + r % group, counted from `data`; group == out when rows are contiguous
  * (fused per-head layouts have other values). A stored row has `stride` elements.

@@ -73,6 +73,7 @@ float mha_row_weigh(const mha_kernels *k, mha_row *r, mha_row_stats *st)
     float m = k->max(r->s, r->n); /* of the keys alone, so that ℓ >= 1 whatever the sink */
     if (!isfinite(m))
         return NAN;
+    r->max = m;
 
     double l = 0, left = 0, right = 0;
     mha_exp_sums sums = {0, 0, 0};

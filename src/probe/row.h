@@ -20,6 +20,7 @@ typedef struct mha_row {
     const uint32_t *special; /* ascending key positions, [special_count] */
     size_t special_count;
     bool has_special;
+    float max; /* out: the largest score */
 } mha_row;
 
 /* Exponentiates the row in place. Returns 1/ℓ (with the sink in ℓ), by which e_j becomes p_j: 0 for

@@ -1,0 +1,43 @@
+/* backward.h: the forward loop reversed. The tape is the list of steps; every op's backward sits
+ * beside its forward and turns the gradient of its destination into that of its source. */
+#ifndef MHA_ENGINE_BACKWARD_H
+#define MHA_ENGINE_BACKWARD_H
+
+#include "engine/engine.h"
+
+/* Gradients of the registers. A register that is not live has gradient 0 and no memory behind it.
+ */
+typedef struct mha_backward {
+    mha_forward *f;
+    float *d[MHA_REGISTER_COUNT];
+    bool live[MHA_REGISTER_COUNT];
+    size_t rows[MHA_REGISTER_COUNT], width[MHA_REGISTER_COUNT];
+    double *gates;  /* [documents of the batch, A, H] of the batch's first document on, or NULL */
+    size_t at;      /* the stack being reversed */
+    size_t stopped; /* the stack below whose lowest attention step nothing has a gate; SIZE_MAX:
+                       none */
+} mha_backward;
+
+typedef mha_status (*mha_op_backward)(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_linear_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_norm_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_mlp_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_act_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_scale_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_add_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_pool_back(mha_backward *b, const mha_saved *s, mha_err *err);
+
+/* Memory for what an op passes on to register r [rows, width]: the register's own gradient when it
+ * is not live, else scratch; mha_backward_pass adds scratch to the register and marks it live. */
+mha_status mha_backward_into(mha_backward *b, mha_register r, size_t rows, size_t width,
+                             float **out, mha_err *err);
+void mha_backward_pass(mha_backward *b, mha_register r, const float *contribution);
+/* The destination's gradient is used up (an op that overwrites its destination has been reversed).
+ */
+void mha_backward_used(mha_backward *b, mha_register r);
+
+/* Reverses the tape's records from the last one down to record `from`. */
+mha_status mha_backward_run(mha_backward *b, size_t from, mha_err *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* readout.h: losses read off the model's own head, and where their gradients start. */
+#ifndef MHA_ENGINE_READOUT_H
+#define MHA_ENGINE_READOUT_H
+
+#include "engine/backward.h"
+
+/* What a pass with losses fills. Arrays are indexed by the document of the batch. */
+typedef struct mha_readout {
+    double *loss;     /* [documents] mean over the document's terms; NaN without terms */
+    size_t *hits;     /* [documents] terms whose id had the largest logit; may be NULL */
+    size_t *term_row; /* [terms] row of each term in the source of LOGITS */
+    size_t *first;    /* [documents + 1] terms of each document */
+    size_t terms;
+    bool pooled;     /* the head pools: one row a document */
+    bool gradient;   /* leave ∂loss/∂source of LOGITS in `source` */
+    float *d_source; /* [rows, D] or NULL */
+} mha_readout;
+
+/* Lists the terms of the batch's documents; MHA_ERR_ARG for a term outside the rows or the classes.
+ */
+mha_status mha_readout_init(mha_readout *r, const mha_forward *f, bool gradient, mha_err *err);
+void mha_readout_release(mha_readout *r);
+
+/* Keeps of X only the rows that have terms, unless the head pools; what the head does not see is
+ * not computed. */
+mha_status mha_readout_gather(mha_forward *f, mha_err *err);
+/* The reverse: gradients of the kept rows go back to their places in X. */
+mha_status mha_readout_scatter(mha_backward *b, mha_err *err);
+
+/* LOGITS with losses instead of probes. */
+mha_status mha_readout_logits(mha_forward *f, const mha_step *s, mha_err *err);
+
+#endif

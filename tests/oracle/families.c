@@ -1,0 +1,116 @@
+/* families.c: every family against float64 runs of the reference implementation on tiny models with
+ * awkward dims: attention maps, scores, q, k, v, z, head outputs, residuals, hidden states, logits.
+ * Prints the largest error of each model. Limits: 1e-5 on probabilities, 1e-4 + 1e-4 relative
+ * elsewhere. */
+#include "support/fixture.h"
+#include "support/test.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const models[] = {
+    "bert-mlm",     "bert-class",     "bert-base",         "bert-base-prefixed",
+    "bert-tf",      "bert-base.gguf", "roberta-mlm",       "roberta-class",
+    "roberta-old",  "distilbert-mlm", "distilbert-class",  "gpt2-lm",
+    "gpt2-inverse", "gpt2-class",     "gpt2-old",          "gpt2-f16",
+    "gpt2-lm.gguf", "llama-gqa",      "llama-gqa-sharded", "llama-gqa.gguf",
+    "llama-bf16",   "llama-rope3",    "llama-rope3-old",   "llama-rope3.gguf",
+    "mistral",      "qwen2",          "qwen2.gguf",        "qwen3",
+    "qwen3.gguf",   "gemma3",         "gemma3-old",        "gemma3.gguf",
+    "t5",           "t5-gated",       "t5-resaved",
+};
+
+/* Models that are another form of one that has the expected arrays (tests/data/models/same.tsv). */
+static void expected_of(const char *model, char *out, size_t cap)
+{
+    char path[1024], line[256];
+    fixture_path(path, sizeof path, "same.tsv", NULL);
+    snprintf(out, cap, "%s", model);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        char *tab = strchr(line, '\t');
+        if (tab == NULL)
+            continue;
+        *tab = 0;
+        tab[1 + strcspn(tab + 1, "\r\n")] = 0;
+        if (strcmp(line, model) == 0)
+            snprintf(out, cap, "%s", tab + 1);
+    }
+    fclose(f);
+}
+
+/* A .gguf fixture is a file or a directory that holds one. */
+static void model_path(const char *model, char *out, size_t cap)
+{
+    size_t n = strlen(model);
+    fixture_path(out, cap, model,
+                 n > 5 && strcmp(model + n - 5, ".gguf") == 0 ? "model.gguf" : NULL);
+    FILE *f = fopen(out, "r");
+    if (f == NULL)
+        fixture_path(out, cap, model, NULL);
+    else
+        fclose(f);
+}
+
+static double worst_hidden(const fixture_check *c)
+{
+    double worst = 0;
+    for (mha_site s = 0; s < MHA_SITE_COUNT; s++)
+        if (s != MHA_SITE_PATTERN && !(c->error[s] <= worst))
+            worst = c->error[s];
+    return worst;
+}
+
+static void check_document(const char *model, mha_engine *e, const mha_model *m,
+                           const char *expected, int n, double *probability, double *other)
+{
+    fixture f;
+    if (!fixture_open(&f, expected, n))
+        return;
+    fixture_check c = {.f = &f, .model = m};
+    mha_probe p = fixture_probe(&c);
+    const mha_probe *probes[] = {&p};
+    mha_err err = {0};
+    if (mha_engine_run(e, &f.doc, 1, probes, 1, NULL, NULL, &err) != MHA_OK)
+        fail_msg("%s, document %d: %s", model, n, err.message);
+    assert_true(c.blocks > 0);
+    if (c.missing > 0)
+        fail_msg("%s, document %d: no reference for %s", model, n, c.first_missing);
+    for (mha_site s = 0; s < MHA_SITE_COUNT; s++)
+        if (!(c.error[s] <= (s == MHA_SITE_PATTERN ? 1e-5 : 1e-4)))
+            fail_msg("%s, document %d: %s differs by %g", model, n, mha_site_name(s), c.error[s]);
+    *probability = fmax(*probability, c.error[MHA_SITE_PATTERN]);
+    *other = fmax(*other, worst_hidden(&c));
+    fixture_close(&f);
+}
+
+static void check_model(void **state)
+{
+    const char *model = *state;
+    char path[1024], expected[128];
+    model_path(model, path, sizeof path);
+    expected_of(model, expected, sizeof expected);
+    mha_model *m;
+    mha_engine *e;
+    mha_err err = {0};
+    if (mha_model_open(&m, path, NULL, &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    if (mha_engine_new(&e, m, NULL, &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    double probability = 0, other = 0;
+    for (int n = 0; n < 3; n++)
+        check_document(model, e, m, expected, n, &probability, &other);
+    print_message("note: %-20s probabilities %.1e   scores, states, logits %.1e\n", model,
+                  probability, other);
+    mha_engine_free(e);
+    mha_model_close(m);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[sizeof models / sizeof models[0]];
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+        tests[i] = (struct CMUnitTest){models[i], check_model, NULL, NULL, (void *)models[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* fixture.c: reading reference runs and comparing blocks with them. */
+#include "support/fixture.h"
+#include "support/test.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void fixture_path(char *out, size_t cap, const char *model, const char *file)
+{
+    const char *root = getenv("MHA_ROOT");
+    snprintf(out, cap, "%s/tests/data/models/%s%s%s", root != NULL ? root : ".", model,
+             file != NULL ? "/" : "", file != NULL ? file : "");
+}
+
+static void read_array(fixture_array *a, mha_npz *z, size_t i, const char *path)
+{
+    mha_npy npy;
+    mha_err err = {0};
+    if (mha_npz_get(z, i, &npy, &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    const char *name = mha_npz_name(z, i);
+    a->name = malloc(strlen(name) + 1);
+    memcpy(a->name, name, strlen(name) + 1);
+    a->rank = npy.rank;
+    assert_in_range(npy.rank, 0, 4);
+    for (uint32_t d = 0; d < npy.rank; d++)
+        a->shape[d] = npy.shape[d];
+    a->value = malloc((npy.count + 1) * sizeof(double));
+    assert_non_null(a->value);
+    mha_npy_f64(a->value, &npy);
+    (void)path;
+}
+
+static int32_t *ids_of(const fixture *f, const char *name, size_t *n)
+{
+    const fixture_array *a = fixture_find(f, name);
+    *n = 0;
+    if (a == NULL)
+        return NULL;
+    *n = (size_t)a->shape[0];
+    int32_t *ids = malloc(*n * sizeof *ids);
+    for (size_t i = 0; i < *n; i++)
+        ids[i] = (int32_t)a->value[i];
+    return ids;
+}
+
+bool fixture_open(fixture *f, const char *model, int n)
+{
+    char path[1024], file[64];
+    snprintf(file, sizeof file, "expected.%d.npz", n);
+    fixture_path(path, sizeof path, model, file);
+    memset(f, 0, sizeof *f);
+    if (access(path, F_OK) != 0)
+        return false;
+    mha_npz *z;
+    mha_err err = {0};
+    if (mha_npz_open(&z, path, 0, &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    f->count = mha_npz_count(z);
+    f->array = calloc(f->count, sizeof *f->array);
+    for (size_t i = 0; i < f->count; i++)
+        read_array(&f->array[i], z, i, path);
+    mha_npz_close(z);
+
+    size_t types;
+    f->doc.ids = f->ids = ids_of(f, "ids", &f->doc.n);
+    f->doc.target_ids = f->target_ids = ids_of(f, "target_ids", &f->doc.target_n);
+    int32_t *wide = ids_of(f, "types", &types);
+    if (wide != NULL) {
+        f->doc.types = f->types = malloc(types);
+        for (size_t i = 0; i < types; i++)
+            f->types[i] = (uint8_t)wide[i];
+        free(wide);
+    }
+    return true;
+}
+
+void fixture_close(fixture *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        free(f->array[i].name);
+        free(f->array[i].value);
+    }
+    free(f->array);
+    free(f->ids);
+    free(f->target_ids);
+    free(f->types);
+}
+
+const fixture_array *fixture_find(const fixture *f, const char *name)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->array[i].name, name) == 0)
+            return &f->array[i];
+    return NULL;
+}
+
+static void array_name(const mha_block *b, char *out, size_t cap)
+{
+    const char *stack = mha_stack_name(b->stack), *site = mha_site_name(b->site);
+    if (b->site == MHA_SITE_LOGITS)
+        snprintf(out, cap, "logits");
+    else if (b->site == MHA_SITE_EMBED || b->site == MHA_SITE_HIDDEN)
+        snprintf(out, cap, "%s.%s", stack, site);
+    else if (b->site == MHA_SITE_RESID)
+        snprintf(out, cap, "%s.%u.%s", stack, b->layer, site);
+    else
+        snprintf(out, cap, "%s.%s.%u.%s", stack, mha_kind_name(b->kind), b->layer, site);
+}
+
+/* Probabilities are compared as they are, everything else relative to 1 + |reference|. */
+static double difference(mha_site site, double ours, double reference)
+{
+    if (isinf(reference) || isinf(ours))
+        return ours == reference ? 0 : HUGE_VAL;
+    double e = fabs(ours - reference);
+    return site == MHA_SITE_PATTERN ? e : e / (1 + fabs(reference));
+}
+
+static int deliver(void *context, const mha_block *b, size_t worker)
+{
+    (void)worker;
+    fixture_check *c = context;
+    char name[64];
+    array_name(b, name, sizeof name);
+    const fixture_array *a = fixture_find(c->f, name);
+    c->blocks++;
+    if (a == NULL) {
+        if (c->missing++ == 0)
+            memcpy(c->first_missing, name, sizeof name);
+        return 0;
+    }
+    uint64_t rows = a->rank == 1 ? 1 : a->shape[a->rank - 2], cols = a->shape[a->rank - 1];
+    if (b->cols != cols || b->total_rows != rows || b->first + b->rows > rows)
+        return 1;
+    const double *want = a->value + (b->head * rows + b->first) * cols;
+    for (size_t r = 0; r < b->rows; r++)
+        for (size_t j = 0; j < cols; j++) {
+            double e = difference(b->site, (double)b->data[r * b->stride + j], want[r * cols + j]);
+            if (!(e <= c->error[b->site])) /* also catches NaN */
+                c->error[b->site] = e;
+        }
+    return 0;
+}
+
+mha_probe fixture_probe(fixture_check *c)
+{
+    mha_probe p = {.sites = 0, .wants = NULL, .deliver = deliver, .context = c};
+    for (mha_site s = MHA_SITE_PATTERN; s < MHA_SITE_COUNT; s++)
+        if (s != MHA_SITE_LOGITS || mha_model_info_get(c->model)->head != MHA_HEAD_NONE)
+            p.sites |= 1u << s;
+    return p;
+}

@@ -1,0 +1,44 @@
+/* fixture.h: reference runs of tiny models (tests/data/models): the arrays of one document, in
+ * double, and the document itself. Made by tools/make_fixtures.py with an implementation that
+ * shares nothing with ours. */
+#ifndef MHA_TEST_FIXTURE_H
+#define MHA_TEST_FIXTURE_H
+
+#include "io/npy.h"
+#include "mha/run.h"
+
+typedef struct fixture_array {
+    char *name;
+    uint32_t rank;
+    uint64_t shape[4];
+    double *value;
+} fixture_array;
+
+typedef struct fixture {
+    fixture_array *array;
+    size_t count;
+    mha_document doc;
+    int32_t *ids, *target_ids;
+    uint8_t *types;
+} fixture;
+
+/* Where the fixtures lie: the environment's MHA_ROOT (or the current directory) +
+ * /tests/data/models. */
+void fixture_path(char *out, size_t cap, const char *model, const char *file);
+/* Loads MODEL/expected.N.npz; false when there is no such file. Fails the test on anything else. */
+bool fixture_open(fixture *f, const char *model, int n);
+void fixture_close(fixture *f);
+const fixture_array *fixture_find(const fixture *f, const char *name);
+
+/* A probe that compares every block it is given with the fixture. */
+typedef struct fixture_check {
+    const fixture *f;
+    const mha_model *model;
+    double error[MHA_SITE_COUNT]; /* largest |ours − reference|; scores, hidden, logits: over 1 +
+                                     |reference| */
+    size_t blocks, missing;
+    char first_missing[64];
+} fixture_check;
+mha_probe fixture_probe(fixture_check *c);
+
+#endif
