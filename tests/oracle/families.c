@@ -40,19 +40,6 @@ static void expected_of(const char *model, char *out, size_t cap)
     fclose(f);
 }
 
-/* A .gguf fixture is a file or a directory that holds one. */
-static void model_path(const char *model, char *out, size_t cap)
-{
-    size_t n = strlen(model);
-    fixture_path(out, cap, model,
-                 n > 5 && strcmp(model + n - 5, ".gguf") == 0 ? "model.gguf" : NULL);
-    FILE *f = fopen(out, "r");
-    if (f == NULL)
-        fixture_path(out, cap, model, NULL);
-    else
-        fclose(f);
-}
-
 static double worst_hidden(const fixture_check *c)
 {
     double worst = 0;
@@ -89,7 +76,7 @@ static void check_model(void **state)
 {
     const char *model = *state;
     char path[1024], expected[128];
-    model_path(model, path, sizeof path);
+    fixture_path(path, sizeof path, model, NULL);
     expected_of(model, expected, sizeof expected);
     mha_model *m;
     mha_engine *e;
