@@ -13,7 +13,7 @@
 #define MHA_BLOCK_ROWS 64
 /* Tiles of matrix products. Fixed: results must not depend on the number of threads. */
 #define MHA_TILE_ROWS 256
-#define MHA_TILE_COLS 512
+#define MHA_TILE_COLS 1024
 /* Documents are packed into batches of about this many tokens; gradients keep more for each. */
 #define MHA_BATCH_TOKENS    4096
 #define MHA_GRADIENT_TOKENS 1024
