@@ -65,10 +65,9 @@ static void block_back(back_block *b)
     for (size_t r = 0; r < b->rows; r++) {
         float *p = b->s + r * b->n, *ds = b->ds + r * b->n;
         float delta = kn->dot[MHA_F32](b->dz + r * HK, b->z + r * HK, K);
-        for (size_t j = 0; j < b->n; j++)
-            ds[j] = p[j] * (ds[j] - delta);
-        for (size_t j = 0; a->softcap != 0 && j < b->n; j++)
-            ds[j] *= b->factor[r * b->n + j];
+        kn->softmax_back(ds, p, delta, b->n);
+        if (a->softcap != 0)
+            kn->mul(ds, b->factor + r * b->n, b->n);
     }
     mha_gemm(true, false, b->n, K, b->rows, a->scale, b->ds, b->n, b->q, HK, 1, b->dk, GK);
     mha_gemm(false, false, b->rows, K, b->n, a->scale, b->ds, b->n, b->k, GK, 0, b->q, HK);

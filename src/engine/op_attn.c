@@ -4,7 +4,6 @@
 #include "engine/attention.h"
 #include "engine/backward.h"
 #include "engine/matmul.h"
-#include "engine/norm.h"
 #include "engine/tape.h"
 #include "kernel/gemm.h"
 #include <string.h>
@@ -375,7 +374,8 @@ static mha_status unturn_rows(void *context, mha_row_range range, mha_err *err)
             if (j->rotary != NULL)
                 rotate_back(j, j->d + at, r - j->rows->offset[d]);
             if (j->x != NULL)
-                mha_norm_row_back(j->norm, j->d + at, j->d + at, j->x + at, K);
+                j->f->k->norm_back(j->d + at, j->d + at, j->x + at, j->norm->w, K, j->norm->eps,
+                                   j->norm->kind == MHA_NORM_LAYER);
         }
     }
     return MHA_OK;

@@ -127,8 +127,7 @@ static mha_status mlp_rows_back(void *context, mha_row_range rows, mha_err *err)
     }
     memcpy(j->dg + at, j->gate + at, n * sizeof(float));
     j->k->act_mul[j->a->act](j->dg + at, j->dh + at, n); /* du */
-    for (size_t i = at; i < at + n; i++)
-        j->dh[i] *= j->up[i];
+    j->k->mul(j->dh + at, j->up + at, n);
     j->k->act_back[j->a->act](j->dh + at, j->gate + at, n); /* dg */
     return MHA_OK;
 }

@@ -1,7 +1,6 @@
 /* op_pointwise.c: the ops that treat every row by itself: NORM, ACT, SCALE, ADD. */
 #include "base/fail.h"
 #include "engine/backward.h"
-#include "engine/norm.h"
 #include "engine/tape.h"
 #include <math.h>
 
@@ -65,39 +64,15 @@ mha_status mha_op_norm(mha_forward *f, const mha_step *s, mha_err *err)
     return run(f, s, norm_rows, err);
 }
 
-/* With x̂ the normalised row, r = 1/sqrt(σ² + eps) and g = dy·w:
- * LayerNorm dx = r·(g − mean g − x̂·mean(g·x̂)); RMSNorm the same without the mean of g. */
-void mha_norm_row_back(const mha_norm_args *a, float *dx, const float *dy, const float *x, size_t n)
-{
-    double mean = 0, square = 0, g_sum = 0, gx_sum = 0;
-    bool center = a->kind == MHA_NORM_LAYER;
-    for (size_t i = 0; center && i < n; i++)
-        mean += (double)x[i];
-    mean /= (double)n;
-    for (size_t i = 0; i < n; i++) {
-        double c = (double)x[i] - mean;
-        square += c * c;
-    }
-    double r = 1 / sqrt(square / (double)n + (double)a->eps);
-    for (size_t i = 0; i < n; i++) {
-        double g = (double)dy[i] * (a->w != NULL ? (double)a->w[i] : 1);
-        g_sum += g;
-        gx_sum += g * ((double)x[i] - mean) * r;
-    }
-    double g_mean = center ? g_sum / (double)n : 0, gx_mean = gx_sum / (double)n;
-    for (size_t i = 0; i < n; i++) {
-        double g = (double)dy[i] * (a->w != NULL ? (double)a->w[i] : 1);
-        dx[i] = (float)(r * (g - g_mean - ((double)x[i] - mean) * r * gx_mean));
-    }
-}
-
 static mha_status norm_rows_back(void *context, mha_row_range rows, mha_err *err)
 {
     (void)err;
     const pointwise_back *p = context;
+    const mha_norm_args *a = &p->s->step->norm;
     size_t n = p->s->width;
     for (size_t r = rows.first; r < rows.first + rows.count; r++)
-        mha_norm_row_back(&p->s->step->norm, p->dx + r * n, p->dy + r * n, p->s->x + r * n, n);
+        p->b->f->k->norm_back(p->dx + r * n, p->dy + r * n, p->s->x + r * n, a->w, n, a->eps,
+                              a->kind == MHA_NORM_LAYER);
     return MHA_OK;
 }
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const models[] = {
+static char models[][24] = {
     "bert-mlm",     "bert-class",     "bert-base",         "bert-base-prefixed",
     "bert-tf",      "bert-base.gguf", "roberta-mlm",       "roberta-class",
     "roberta-old",  "distilbert-mlm", "distilbert-class",  "gpt2-lm",
@@ -98,6 +98,6 @@ int main(void)
 {
     struct CMUnitTest tests[sizeof models / sizeof models[0]];
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        tests[i] = (struct CMUnitTest){models[i], check_model, NULL, NULL, (void *)models[i]};
+        tests[i] = (struct CMUnitTest){models[i], check_model, NULL, NULL, models[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,7 +149,8 @@ mha_probe fixture_probe(fixture_check *c)
 {
     mha_probe p = {.sites = 0, .wants = NULL, .deliver = deliver, .context = c};
     for (mha_site s = MHA_SITE_PATTERN; s < MHA_SITE_COUNT; s++)
-        if (s != MHA_SITE_LOGITS || mha_model_info_get(c->model)->head != MHA_HEAD_NONE)
+        if (s != MHA_SITE_ATTN_OUT &&
+            (s != MHA_SITE_LOGITS || mha_model_info_get(c->model)->head != MHA_HEAD_NONE))
             p.sites |= 1u << s;
     return p;
 }
