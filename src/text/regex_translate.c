@@ -56,7 +56,7 @@ static const char *const categories[] = {
 typedef struct translation {
     const char *s;
     size_t n, at;
-    bool in_class;
+    unsigned in_class; /* classes that are open */
     mha_buf *out;
 } translation;
 
@@ -156,7 +156,7 @@ static mha_status escape(translation *t, mha_err *err)
 
 static mha_status open_class(translation *t, mha_err *err)
 {
-    t->in_class = true;
+    t->in_class = 1;
     MHA_TRY(copy(t, 1, err));
     if (t->at < t->n && t->s[t->at] == '^')
         MHA_TRY(copy(t, 1, err));
@@ -166,16 +166,42 @@ static mha_status open_class(translation *t, mha_err *err)
     return MHA_OK;
 }
 
+/* A class inside of a class is a union: its members can stand in the outer one. */
+static mha_status open_inner_class(translation *t, mha_err *err)
+{
+    char next = t->at + 1 < t->n ? t->s[t->at + 1] : '\0';
+    if (next == ':')
+        return refuse(t, "a POSIX bracket", err);
+    if (next == '^' || next == ']')
+        return refuse(t, "this class inside of a class", err);
+    t->in_class++;
+    t->at++;
+    return MHA_OK;
+}
+
+/* A hyphen at the edge of an inner class must not become a range of the outer one. */
+static bool is_edge_hyphen(const translation *t)
+{
+    bool first = t->s[t->at - 1] == '[';
+    bool last = t->at + 1 < t->n && t->s[t->at + 1] == ']';
+    return t->in_class > 1 && t->s[t->at] == '-' && (first || last);
+}
+
 static mha_status class_member(translation *t, mha_err *err)
 {
     char c = t->s[t->at];
     if (c == '\\')
         return escape(t, err);
     if (c == '[')
-        return refuse(t, "a class inside of a class", err);
+        return open_inner_class(t, err);
     if (starts(t, "&&"))
         return refuse(t, "the intersection && of classes", err);
-    t->in_class = c != ']';
+    if (is_edge_hyphen(t))
+        MHA_TRY(mha_buf_add(t->out, "\\", 1, err));
+    if (c == ']' && --t->in_class > 0) {
+        t->at++;
+        return MHA_OK;
+    }
     return copy(t, 1, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/filemap.h"
 #include "base/mem.h"
+#include "io/gguf.h"
 #include "io/json.h"
 #include "text/tokenizer.h"
 
@@ -119,10 +120,33 @@ static void check_directory(const char *kind, const char *cases)
     mha_tokenizer_free(t);
 }
 
+static void check_gguf(const char *name)
+{
+    mha_err err;
+    char path[256];
+    mha_filemap file;
+    mha_gguf *g;
+    mha_tensor_list tensors = {0};
+    mha_tokenizer *t;
+    snprintf(path, sizeof path, DATA "/%s.gguf", name);
+    if (mha_filemap_open(&file, path, &err) != MHA_OK ||
+        mha_gguf_parse(&g, &tensors, file.data, file.size, path, 0, 10, &err) != MHA_OK ||
+        mha_tokenizer_open_gguf(&t, g, &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    assert_non_null(t);
+    assert_null(mha_tokenizer_note(t));
+    check_cases(t, path, name);
+    mha_tokenizer_free(t);
+    mha_tensor_list_release(&tensors);
+    mha_gguf_free(g);
+    mha_filemap_close(&file);
+}
+
 static void test_bert_uncased(void **state)
 {
     check_directory("bert-uncased", "bert-uncased");
     check_directory("bert-uncased-vocab", "bert-uncased");
+    check_gguf("bert-uncased");
 }
 
 static void test_bert_cased(void **state)
@@ -135,6 +159,7 @@ static void test_gpt2(void **state)
 {
     check_directory("gpt2", "gpt2");
     check_directory("gpt2-merges", "gpt2");
+    check_gguf("gpt2");
 }
 
 static void test_roberta(void **state)
@@ -145,6 +170,7 @@ static void test_roberta(void **state)
 static void test_llama3(void **state)
 {
     check_directory("llama3", "llama3");
+    check_gguf("llama3");
 }
 
 static void test_qwen2(void **state)
@@ -155,6 +181,7 @@ static void test_qwen2(void **state)
 static void test_smollm(void **state)
 {
     check_directory("smollm", "smollm");
+    check_gguf("smollm");
 }
 
 int main(void)
