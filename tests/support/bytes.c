@@ -78,6 +78,12 @@ static const char *add_number(mha_buf *b, char kind, const char *p)
     return end;
 }
 
+/* Bytes of the length before a text. */
+static unsigned text_prefix(char kind)
+{
+    return kind == 't' ? 0 : kind == 'n' ? 2 : kind == 'm' ? 4 : 8;
+}
+
 unsigned char *bytes_make(const char *recipe, size_t *n)
 {
     mha_buf b;
@@ -86,8 +92,8 @@ unsigned char *bytes_make(const char *recipe, size_t *n)
         char kind = *p++;
         if (kind == ' ')
             continue;
-        if (kind == 't' || kind == 's' || kind == 'j' || kind == 'n')
-            p = add_text(&b, p, kind == 't' ? 0 : kind == 'n' ? 2 : 8, kind == 'j');
+        if (strchr("tsjnm", kind))
+            p = add_text(&b, p, text_prefix(kind), kind == 'j');
         else
             p = kind == 'x' ? add_hex(&b, p) : add_number(&b, kind, p);
     }

@@ -7,6 +7,7 @@
  *   s|text|         u64 length and the bytes: a GGUF string
  *   j|{'a':1}|      the same with ' turned into ": a safetensors header
  *   n|text|         u16 length and the bytes: an NPY header of version 1
+ *   m|text|         u32 length and the bytes: one of version 2
  *   t~text~         ~ instead of | everywhere, for texts that hold |
  *   x01ff           hexadecimal bytes
  *   z16             16 zero bytes
