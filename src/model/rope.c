@@ -19,6 +19,7 @@
 #include <string.h>
 
 static const double pi = 3.14159265358979323846;
+static const double required = (double)NAN; /* as the value of an absent key: there must be one */
 
 /* The first of up to two keys that is a number; `absent` when there is none. */
 static mha_status get_number(const json_t *o, const char *key, const char *other, double absent,
@@ -48,7 +49,7 @@ static mha_status get_positive(const json_t *o, const char *key, const char *oth
 static mha_status scale_linear(float *freq, const mha_rope_settings *s, mha_err *err)
 {
     double factor;
-    MHA_TRY(get_positive(s->scaling, "factor", NULL, NAN, &factor, err));
+    MHA_TRY(get_positive(s->scaling, "factor", NULL, required, &factor, err));
     for (uint32_t i = 0; i < s->width / 2; i++)
         freq[i] /= (float)factor;
     return MHA_OK;
@@ -57,9 +58,9 @@ static mha_status scale_linear(float *freq, const mha_rope_settings *s, mha_err 
 static mha_status scale_llama3(float *freq, const mha_rope_settings *s, mha_err *err)
 {
     double factor, low, high, length;
-    MHA_TRY(get_positive(s->scaling, "factor", NULL, NAN, &factor, err));
-    MHA_TRY(get_positive(s->scaling, "low_freq_factor", NULL, NAN, &low, err));
-    MHA_TRY(get_positive(s->scaling, "high_freq_factor", NULL, NAN, &high, err));
+    MHA_TRY(get_positive(s->scaling, "factor", NULL, required, &factor, err));
+    MHA_TRY(get_positive(s->scaling, "low_freq_factor", NULL, required, &low, err));
+    MHA_TRY(get_positive(s->scaling, "high_freq_factor", NULL, required, &high, err));
     MHA_TRY(get_positive(s->scaling, "original_max_position_embeddings", NULL, s->positions,
                          &length, err));
     if (!(high > low))
