@@ -46,8 +46,8 @@ typedef struct mha_document {
     size_t target_n;
     const uint8_t *target_special;
     const float *gates;   /* [A, H] by attention step (order of mha_model_info.attn) and head: z of
-                             each   head becomes gate·z + (1 − gate)·fill. NULL: all 1. H is the largest
-                             count of heads of any step: mha_engine_gate_heads. */
+                             each   head becomes gate·z + (1 − gate)·fill. NULL: all 1. H is the
+                             largest   count of heads of any step: mha_engine_gate_heads. */
     const mha_fill *fill; /* NULL: zero */
     const mha_prediction *predict; /* [predict_n] terms of the loss, by rising row */
     size_t predict_n;
@@ -111,11 +111,13 @@ mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t c
  * head h of attention step a set to 0 (its fill let through). Exact, and shares the work below the
  * head: about half of one full pass a head. */
 typedef struct mha_ablation {
-    double *base;                 /* [documents] */
-    double *variant;              /* [documents, A, H] */
-    size_t *hits;                 /* [documents, A, H] or NULL */
-    uint64_t multiply_adds;       /* of the matrix products that ran */
-    uint64_t multiply_adds_naive; /* of one full pass for each head */
+    double *base;    /* [documents] */
+    double *variant; /* [documents, A, H] */
+    size_t *hits;    /* [documents, A, H] or NULL */
+    /* Multiply-adds of the matrix products that ran, all and those of the blocks alone; and what
+     * one full pass for each head would have taken. */
+    uint64_t multiply_adds, block_multiply_adds;
+    uint64_t naive_multiply_adds, naive_block_multiply_adds;
 } mha_ablation;
 mha_status mha_engine_ablate(mha_engine *e, const mha_document *docs, size_t count,
                              mha_ablation *out, mha_progress progress, void *progress_context,

@@ -65,6 +65,7 @@ typedef struct block {
     const mha_attention *t;
     uint32_t head;
     size_t doc, first, rows; /* query rows [first, first + rows) of document doc */
+    size_t key_doc;          /* whose keys it reads: its own, or the memory that it shares */
     size_t keys, past;       /* S of the document; query row r sits at position past + r */
     size_t lo, hi;           /* keys that any row of the block sees */
     float *s;                /* [rows, width]: scores, then e, then p when a probe wants it */
@@ -107,7 +108,7 @@ static void block_scores(block *b)
     const mha_attn_args *a = b->t->a;
     size_t K = a->width, HK = (size_t)a->heads * K, GK = (size_t)a->kv_heads * K;
     size_t g = (size_t)b->head * a->kv_heads / a->heads;
-    const float *k = b->t->k + (b->t->keys->offset[b->doc] + b->lo) * GK + g * K;
+    const float *k = b->t->k + (b->t->keys->offset[b->key_doc] + b->lo) * GK + g * K;
     float *s = b->s + (b->lo - b->s_first);
     size_t n = b->hi - b->lo;
     mha_gemm(false, true, b->rows, n, K, a->scale, b->q, HK, k, GK, 0, s, b->width);
@@ -153,8 +154,8 @@ static mha_status block_softmax(block *b, mha_err *err)
                        .query = self ? b->past + b->first + r : MHA_NO_DIAGONAL,
                        .sink = b->t->a->sinks != NULL ? b->t->a->sinks + b->head : NULL};
         if (so != NULL) {
-            row.special = b->t->keys->special + so[b->doc];
-            row.special_count = so[b->doc + 1] - so[b->doc];
+            row.special = b->t->keys->special + so[b->key_doc];
+            row.special_count = so[b->key_doc + 1] - so[b->key_doc];
             row.has_special = true;
         }
         b->inverse[r] = mha_row_weigh(f->k, &row, b->stats != NULL ? &b->stats[r] : NULL);
@@ -201,7 +202,7 @@ static void block_values(block *b, bool weighed)
     const mha_forward *f = b->t->f;
     size_t K = a->width, HK = (size_t)a->heads * K, GK = (size_t)a->kv_heads * K;
     size_t g = (size_t)b->head * a->kv_heads / a->heads;
-    const float *v = b->t->v + (b->t->keys->offset[b->doc] + b->lo) * GK + g * K;
+    const float *v = b->t->v + (b->t->keys->offset[b->key_doc] + b->lo) * GK + g * K;
     mha_gemm(false, false, b->rows, K, b->hi - b->lo, 1, b->s + (b->lo - b->s_first), b->width, v,
              GK, 0, b->q, HK);
     for (size_t r = 0; !weighed && r < b->rows; r++)
@@ -256,8 +257,7 @@ static mha_status block_run(block *b, mha_turn *turn, size_t ticket, size_t work
 
 typedef struct bias_key {
     uint32_t head;
-    size_t document;
-    bool valid;
+    size_t rows, keys; /* 0 rows: nothing yet */
 } bias_key;
 
 typedef struct attention_job {
@@ -269,6 +269,12 @@ typedef struct attention_job {
     bias_key *filled;     /* [threads] what each worker's bias slice holds */
 } attention_job;
 
+/* Cross-attention of a document that branched off inside the decoder reads its parent's memory. */
+static size_t key_document(const mha_attention *t, size_t d)
+{
+    return t->kind == MHA_CROSS && t->f->memory_of != NULL ? t->f->memory_of[d] : d;
+}
+
 static mha_status run_work(const attention_job *j, uint32_t head, const mha_work *w, size_t ticket,
                            size_t worker, mha_err *err)
 {
@@ -278,13 +284,14 @@ static mha_status run_work(const attention_job *j, uint32_t head, const mha_work
     size_t HK = (size_t)t->a->heads * t->a->width;
     float *bias = j->bias != NULL ? j->bias + worker * j->bias_size : NULL;
     for (size_t i = 0; i < w->blocks; i++) {
-        size_t T = qo[d + 1] - qo[d], rows = T - first;
+        size_t T = qo[d + 1] - qo[d], rows = T - first, kd = key_document(t, d);
         block b = {.t = t,
                    .head = head,
                    .doc = d,
                    .first = first,
                    .rows = rows < MHA_BLOCK_ROWS ? rows : MHA_BLOCK_ROWS,
-                   .keys = ko[d + 1] - ko[d],
+                   .key_doc = kd,
+                   .keys = ko[kd + 1] - ko[kd],
                    .past = t->kind == MHA_SELF ? t->queries->past : 0,
                    .s = j->scores + worker * j->score_size,
                    .q = t->q + (qo[d] + first) * HK + (size_t)head * t->a->width,
@@ -292,9 +299,9 @@ static mha_status run_work(const attention_job *j, uint32_t head, const mha_work
                    .stats = j->stats != NULL ? j->stats + worker * MHA_BLOCK_ROWS : NULL};
         if (bias != NULL) {
             bias_key *key = &j->filled[worker];
-            if (!key->valid || key->head != head || key->document != d)
+            if (key->head != head || key->rows != b.past + T || key->keys != b.keys)
                 mha_bias_fill(t->a, head, b.past + T, b.keys, bias);
-            *key = (bias_key){head, d, true};
+            *key = (bias_key){head, b.past + T, b.keys};
         }
         MHA_TRY(block_run(&b, j->turn != NULL ? &j->turn[head] : NULL, ticket, worker, err));
         first += b.rows;
@@ -318,13 +325,31 @@ static mha_status task(void *context, size_t index, size_t worker, mha_err *err)
 }
 
 /* Rows of the longest document. */
-static size_t longest(const mha_rows *rows, size_t docs)
+static size_t longest(const mha_rows *rows)
 {
     size_t most = 0;
-    for (size_t d = 0; d < docs; d++)
+    for (size_t d = 0; d < rows->docs; d++)
         if (rows->offset[d + 1] - rows->offset[d] > most)
             most = rows->offset[d + 1] - rows->offset[d];
     return most;
+}
+
+/* Scores, and weighted values where they are wanted, as block_run multiplies them. */
+static double count_multiply_adds(const mha_attention *t)
+{
+    double pairs = 0;
+    for (size_t d = 0; d < t->queries->docs; d++) {
+        size_t T = t->queries->offset[d + 1] - t->queries->offset[d], kd = key_document(t, d);
+        size_t S = t->keys->offset[kd + 1] - t->keys->offset[kd], lo, hi, ignored;
+        size_t past = t->kind == MHA_SELF ? t->queries->past : 0;
+        for (size_t first = 0; first < T; first += MHA_BLOCK_ROWS) {
+            size_t rows = T - first < MHA_BLOCK_ROWS ? T - first : MHA_BLOCK_ROWS;
+            mha_mask_span(t->a, past + first, S, &lo, &ignored);
+            mha_mask_span(t->a, past + first + rows - 1, S, &ignored, &hi);
+            pairs += (double)rows * (double)(hi - lo);
+        }
+    }
+    return pairs * t->a->heads * t->a->width * (t->depth == MHA_DEPTH_SCORES ? 1 : 2);
 }
 
 /* Runs the tasks; with turns only when something is delivered. */
@@ -352,8 +377,9 @@ static mha_status run_ordered(attention_job *j, mha_err *err)
 mha_status mha_attention_run(mha_attention *t, mha_err *err)
 {
     mha_engine *e = t->f->e;
-    size_t threads = mha_pool_threads(e->pool), docs = t->f->doc_count;
-    size_t S = longest(t->keys, docs), T = longest(t->queries, docs) + t->queries->past;
+    size_t threads = mha_pool_threads(e->pool);
+    size_t S = longest(t->keys), T = longest(t->queries) + t->queries->past;
+    e->multiply_adds += count_multiply_adds(t);
     attention_job j = {.t = t, .score_size = MHA_BLOCK_ROWS * S, .bias_size = T + S};
     void *p;
     MHA_TRY(mha_scratch_get(e, MHA_SCRATCH_SCORES, threads * j.score_size, sizeof(float), &p, err));

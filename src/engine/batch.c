@@ -45,6 +45,7 @@ mha_status mha_batch_init(mha_forward *f, mha_err *err)
         side->offset = p;
         for (size_t d = 0; d < f->doc_count; d++)
             side->offset[d + 1] = side->offset[d] + mha_side_tokens(f->m, &f->docs[d], at);
+        side->docs = f->doc_count;
         side->total = side->offset[f->doc_count];
         MHA_TRY(make_special(f, at, err));
     }

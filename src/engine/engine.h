@@ -77,13 +77,14 @@ struct mha_engine {
     size_t scratch_bytes[MHA_SCRATCH_COUNT];
     mha_rotary rotary[MHA_ROTARY_KINDS];
     size_t rotary_count;
+    double multiply_adds, readout_multiply_adds; /* counted as products run; the second a part */
 };
 
 /* Tokens of one side (a stack's own input) of the batch: document d has rows offset[d] …
  * offset[d + 1] − 1 of the packed matrix. */
 typedef struct mha_rows {
-    size_t *offset; /* [documents + 1] */
-    size_t total;
+    size_t *offset; /* [docs + 1] */
+    size_t docs, total;
     size_t past;       /* rows that came before in a key/value cache; then there is one document */
     uint32_t *special; /* positions of special tokens, document after document */
     size_t *special_offset; /* [documents + 1]; NULL: a document has no flags */
@@ -169,7 +170,9 @@ typedef struct mha_forward {
     float **inputs;              /* X before every block and epilogue is copied there, or NULL */
     mha_tape *head_tape;         /* the tape from the read-out on, when blocks are not recorded */
     size_t head_start;           /* first record of the read-out */
-    bool keep_memory;            /* the encoder's memory is there from an earlier step */
+    struct mha_fork *fork;   /* a leave-one-out sweep: documents branch at every attention step */
+    const size_t *memory_of; /* [documents] whose encoder memory each reads; NULL: its own */
+    bool keep_memory;        /* the encoder's memory is there from an earlier step */
     mha_progress progress;
     void *progress_context;
     double done, total; /* work of the whole run, in tokens·layers */

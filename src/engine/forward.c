@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "engine/fork.h"
 #include "engine/readout.h"
 #include "engine/tape.h"
 #include <stdio.h>
@@ -201,6 +202,8 @@ static mha_status run_stack(mha_forward *f, size_t at, mha_err *err)
     f->at = at;
     f->attn = first_attn(f, at, 0);
     f->reg_rows[MHA_X] = f->reg_rows[MHA_B] = f->reg_rows[MHA_C] = 0;
+    if (f->fork != NULL)
+        MHA_TRY(mha_fork_stack(f, err));
     MHA_TRY(mha_batch_work(f, err));
     MHA_TRY(run_steps(f, &st->prologue, st->prologue.count, err));
     MHA_TRY(deliver_register(f, MHA_SITE_EMBED, 0, err));
@@ -227,6 +230,24 @@ static void keep_memory(mha_forward *f)
     f->reg_width[MHA_E] = f->reg_width[MHA_X];
 }
 
+/* The read-out: logits for probes, or losses of the rows that have terms. */
+static mha_status run_head(mha_forward *f, mha_err *err)
+{
+    double before = f->e->multiply_adds;
+    if (f->readout != NULL) {
+        MHA_TRY(mha_readout_init(f->readout, f, err));
+        if (f->readout->terms == 0)
+            return mha_readout_empty(f->readout, f->doc_count);
+        MHA_TRY(mha_readout_gather(f, err));
+    }
+    if (f->head_tape != NULL)
+        f->tape = f->head_tape;
+    f->head_start = f->tape != NULL ? f->tape->count : 0;
+    mha_status st = run_steps(f, &f->m->head, f->m->head.count, err);
+    f->e->readout_multiply_adds += f->e->multiply_adds - before;
+    return st;
+}
+
 mha_status mha_forward_run(mha_forward *f, mha_err *err)
 {
     size_t last = f->m->stack_count - 1;
@@ -237,14 +258,5 @@ mha_status mha_forward_run(mha_forward *f, mha_err *err)
     if (!f->plan->stack[last].runs)
         return MHA_OK;
     MHA_TRY(run_stack(f, last, err));
-    if (!f->plan->head)
-        return MHA_OK;
-    if (f->readout != NULL && f->readout->terms == 0)
-        return MHA_OK;
-    if (f->readout != NULL)
-        MHA_TRY(mha_readout_gather(f, err));
-    if (f->head_tape != NULL)
-        f->tape = f->head_tape;
-    f->head_start = f->tape != NULL ? f->tape->count : 0;
-    return run_steps(f, &f->m->head, f->m->head.count, err);
+    return f->plan->head ? run_head(f, err) : MHA_OK;
 }

@@ -67,17 +67,18 @@ static size_t input_count(const struct mha_model *m)
 static mha_status run_batch(const losses *l, mha_forward *f, mha_err *err)
 {
     size_t A = f->m->info.attn_count, first = f->first_document;
-    mha_readout r = {.loss = l->loss + first, .hits = l->hits != NULL ? l->hits + first : NULL};
+    mha_readout r = {.loss = l->loss + first,
+                     .hits = l->hits != NULL ? l->hits + first : NULL,
+                     .gradient = l->gates != NULL};
     mha_tape tape = {0};
-    mha_status st = mha_readout_init(&r, f, l->gates != NULL, err);
+    mha_status st = MHA_OK;
     f->readout = &r;
     if (l->gates != NULL && !l->recompute)
         f->tape = &tape;
     if (l->gates != NULL && l->recompute) {
         f->head_tape = &tape;
         void *p = NULL;
-        if (st == MHA_OK)
-            st = mha_alloc(&p, input_count(f->m), sizeof(float *), err);
+        st = mha_alloc(&p, input_count(f->m), sizeof(float *), err);
         f->inputs = p;
     }
     if (st == MHA_OK)
@@ -95,26 +96,10 @@ static mha_status run_batch(const losses *l, mha_forward *f, mha_err *err)
 /* ---- all batches ------------------------------------------------------------------------------
  */
 
-static mha_status check_documents(const losses *l, mha_err *err)
-{
-    if (l->e->model->head.count == 0)
-        return mha_fail(err, MHA_ERR_ARG,
-                        "the model has no read-out, so there is no loss to measure");
-    for (size_t d = 0; d < l->count; d++) {
-        mha_err why;
-        if (l->e->model->stack_count == 2 && l->docs[d].target_n == 0)
-            return mha_fail(err, MHA_ERR_ARG, "document %zu has no target (--target)", d);
-        mha_status st = mha_engine_check(l->e, &l->docs[d], &why);
-        if (st != MHA_OK)
-            return mha_fail(err, st, "document %zu: %s", d, why.message);
-    }
-    return MHA_OK;
-}
-
 static mha_status run_all(losses *l, mha_err *err)
 {
-    MHA_TRY(check_documents(l, err));
     mha_engine *e = l->e;
+    MHA_TRY(mha_readout_check_all(e, l->docs, l->count, err));
     mha_watch nobody = {NULL, 0};
     mha_plan plan;
     mha_plan_make(&plan, e->model, &nobody, true);

@@ -156,6 +156,7 @@ mha_status mha_matmul(mha_engine *e, float *y, size_t ldy, const float *x, size_
                     .rows = rows,
                     .w = w,
                     .epilogue = epilogue};
+    e->multiply_adds += (double)rows * w->out * w->in;
     if (rows <= MHA_DIRECT_ROWS && !w->in_out)
         return mha_pool_run(e->pool, (w->out + DIRECT_COLS - 1) / DIRECT_COLS, direct, &j, err);
 
@@ -192,6 +193,7 @@ mha_status mha_matmul_back(mha_engine *e, float *dx, size_t ldx, const float *dy
                     .rows = rows,
                     .w = w,
                     .beta = beta};
+    e->multiply_adds += (double)rows * w->out * w->in;
     MHA_TRY(mha_weight_floats(e, w, &j.b, &j.ldb, &j.b_transposed, err));
     return mha_pool_run(e->pool, tile_count(&j, w->in), tile_back, &j, err);
 }

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "engine/attention.h"
 #include "engine/backward.h"
+#include "engine/fork.h"
 #include "engine/matmul.h"
 #include "engine/tape.h"
 #include "kernel/gemm.h"
@@ -263,6 +264,8 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     MHA_TRY(mha_register_make(f, s->dst, t->queries->total, a->o.out, &dst, err));
     MHA_TRY(
         project(f, dst, t->q, (size_t)a->heads * a->width, t->queries->total, &a->o, a->ob, err));
+    if (f->fork != NULL)
+        return mha_fork_heads(f, a, t->q, s->dst, err);
     return deliver_heads(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, a->o.out, err);
 }
 
@@ -285,7 +288,7 @@ mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err)
     t.q = q;
     /* all keys that a query can see: with a cache also those of earlier steps */
     size_t with_past[2] = {0, own->past + own->total};
-    mha_rows extended = {.offset = with_past, .total = own->total + own->past};
+    mha_rows extended = {.offset = with_past, .docs = 1, .total = own->total + own->past};
     const mha_rows *fresh = cross ? &f->side[0] : own;
     t.keys = !cross && own->past > 0 ? &extended : fresh;
     mha_status st = run(&t, s, fresh, err);

@@ -17,27 +17,47 @@ static bool head_pools(const struct mha_model *m)
     return false;
 }
 
-static mha_status check_term(const mha_readout *r, const mha_forward *f, size_t d,
-                             const mha_prediction *p, mha_err *err)
+static mha_status check_terms(const struct mha_model *m, const mha_document *doc, size_t index,
+                              mha_err *err)
 {
-    const mha_rows *side = &f->side[f->m->stack_count - 1];
-    size_t rows = r->pooled ? 1 : side->offset[d + 1] - side->offset[d];
-    const mha_step *last = &f->m->head.step[f->m->head.count - 1];
-    uint32_t V = last->logits.w.out;
-    if (p->row >= rows)
-        return mha_fail(err, MHA_ERR_ARG, "document %zu: a prediction at row %u of %zu",
-                        f->first_document + d, p->row, rows);
-    if (p->id < 0 || (uint32_t)p->id >= V || p->against >= (int32_t)V)
-        return mha_fail(err, MHA_ERR_LIMIT, "document %zu: label %d is outside the %u of the model",
-                        f->first_document + d, p->id, V);
+    size_t rows = head_pools(m) ? 1 : mha_side_tokens(m, doc, m->stack_count - 1);
+    uint32_t V = m->head.step[m->head.count - 1].logits.w.out;
+    for (size_t t = 0; t < doc->predict_n; t++) {
+        const mha_prediction *p = &doc->predict[t];
+        if (p->row >= rows)
+            return mha_fail(err, MHA_ERR_ARG, "document %zu: a prediction at row %u of %zu", index,
+                            p->row, rows);
+        if (p->id < 0 || (uint32_t)p->id >= V || p->against >= (int32_t)V)
+            return mha_fail(err, MHA_ERR_LIMIT,
+                            "document %zu: label %d is outside the %u of the model", index,
+                            p->id < 0 || (uint32_t)p->id >= V ? p->id : p->against, V);
+    }
     return MHA_OK;
 }
 
-mha_status mha_readout_init(mha_readout *r, const mha_forward *f, bool gradient, mha_err *err)
+mha_status mha_readout_check_all(const mha_engine *e, const mha_document *docs, size_t count,
+                                 mha_err *err)
+{
+    const struct mha_model *m = e->model;
+    if (m->head.count == 0)
+        return mha_fail(err, MHA_ERR_ARG,
+                        "the model has no read-out, so there is no loss to measure");
+    for (size_t d = 0; d < count; d++) {
+        mha_err why;
+        if (m->stack_count == 2 && docs[d].target_n == 0)
+            return mha_fail(err, MHA_ERR_ARG, "document %zu has no target (--target)", d);
+        mha_status st = mha_engine_check(e, &docs[d], &why);
+        if (st != MHA_OK)
+            return mha_fail(err, st, "document %zu: %s", d, why.message);
+        MHA_TRY(check_terms(m, &docs[d], d, err));
+    }
+    return MHA_OK;
+}
+
+mha_status mha_readout_init(mha_readout *r, const mha_forward *f, mha_err *err)
 {
     void *p;
     r->pooled = head_pools(f->m);
-    r->gradient = gradient;
     MHA_TRY(mha_alloc(&p, f->doc_count + 1, sizeof(size_t), err));
     r->first = p;
     for (size_t d = 0; d < f->doc_count; d++)
@@ -49,7 +69,6 @@ mha_status mha_readout_init(mha_readout *r, const mha_forward *f, bool gradient,
     for (size_t d = 0; d < f->doc_count; d++)
         for (size_t t = 0; t < f->docs[d].predict_n; t++) {
             const mha_prediction *term = &f->docs[d].predict[t];
-            MHA_TRY(check_term(r, f, d, term, err));
             r->term_row[r->first[d] + t] = r->pooled ? d : side->offset[d] + term->row;
         }
     return MHA_OK;
@@ -59,6 +78,16 @@ void mha_readout_release(mha_readout *r)
 {
     mha_free(r->term_row);
     mha_free(r->first);
+}
+
+mha_status mha_readout_empty(mha_readout *r, size_t docs)
+{
+    for (size_t d = 0; d < docs; d++) {
+        r->loss[d] = (double)NAN;
+        if (r->hits != NULL)
+            r->hits[d] = 0;
+    }
+    return MHA_OK;
 }
 
 mha_status mha_readout_gather(mha_forward *f, mha_err *err)
@@ -113,13 +142,15 @@ typedef struct logits_job {
     term *terms;
 } logits_job;
 
-static size_t argmax(const float *s, size_t n)
+/* Whether id is the most likely one: the first of equals. */
+static bool is_top(const float *s, int32_t id, float max)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        if (s[i] > s[best])
-            best = i;
-    return best;
+    if (s[id] < max)
+        return false;
+    for (int32_t i = 0; i < id; i++)
+        if (s[i] >= max)
+            return false;
+    return true;
 }
 
 /* Which document a term belongs to. */
@@ -132,33 +163,51 @@ static size_t term_document(const mha_readout *r, size_t docs, size_t t)
     return d;
 }
 
-/* s ← ∂loss/∂s·weight. cap: derivative of the softcap that made s. */
-static void row_gradient(const mha_kernels *k, float *s, size_t V, const mha_prediction *p,
-                         double weight, double lse, float cap)
+/* Derivative of s = cap·tanh(x/cap) by x, given s. */
+static float softcap_slope(float s, float cap)
 {
-    if (p->against >= 0) {
-        float f_id = 1, f_other = 1;
-        if (cap != 0) {
-            f_id = 1 - s[p->id] / cap * (s[p->id] / cap);
-            f_other = 1 - s[p->against] / cap * (s[p->against] / cap);
+    return cap != 0 ? 1 - s / cap * (s / cap) : 1;
+}
+
+/* Loss of a difference of logits; with `weight` != 0 s becomes its gradient times weight. */
+static term difference(float *s, size_t V, const mha_prediction *p, double weight, float cap)
+{
+    term out = {(double)s[p->against] - (double)s[p->id], s[p->id] > s[p->against]};
+    if (weight == 0)
+        return out;
+    float d_id = softcap_slope(s[p->id], cap), d_against = softcap_slope(s[p->against], cap);
+    memset(s, 0, V * sizeof *s);
+    s[p->id] -= d_id * (float)weight;
+    s[p->against] += d_against * (float)weight;
+    return out;
+}
+
+/* Cross-entropy; s is used up: it becomes exp(s − max), and with `weight` != 0 the gradient. */
+static term cross_entropy(const mha_kernels *k, float *s, size_t V, const mha_prediction *p,
+                          double weight, float cap, float max)
+{
+    double l, id = (double)s[p->id];
+    term out = {0, is_top(s, p->id, max)};
+    if (weight != 0 && cap != 0) { /* the derivative of the softcap needs the logits themselves */
+        double lse = 0;
+        for (size_t v = 0; v < V; v++)
+            lse += exp((double)(s[v] - max));
+        lse = (double)max + log(lse);
+        for (size_t v = 0; v < V; v++) {
+            double t = (double)s[v] / (double)cap;
+            double d = exp((double)s[v] - lse) - (v == (size_t)p->id);
+            s[v] = (float)(d * weight * (1 - t * t));
         }
-        memset(s, 0, V * sizeof *s);
-        s[p->id] -= f_id * (float)weight;
-        s[p->against] += f_other * (float)weight;
-        return;
+        out.loss = lse - id;
+        return out;
     }
-    if (cap != 0) {
-        for (size_t j = 0; j < V; j++) {
-            double y = exp((double)s[j] - lse) - (j == (size_t)p->id);
-            double t = (double)s[j] / (double)cap;
-            s[j] = (float)(y * weight * (1 - t * t));
-        }
-        return;
+    k->exp_sum(s, V, max, &l);
+    out.loss = (double)max + log(l) - id;
+    if (weight != 0) {
+        k->scale(s, V, (float)(weight / l));
+        s[p->id] -= (float)weight;
     }
-    double sum;
-    k->exp_sum(s, V, (float)lse, &sum); /* softmax, but for the rounding of lse, which sum undoes */
-    k->scale(s, V, (float)(weight / sum));
-    s[p->id] -= (float)weight;
+    return out;
 }
 
 static mha_status term_task(void *context, size_t i, size_t worker, mha_err *err)
@@ -170,26 +219,16 @@ static mha_status term_task(void *context, size_t i, size_t worker, mha_err *err
     size_t V = j->a->w.out, t = j->first + i, d = term_document(r, j->f->doc_count, t);
     const mha_document *doc = &j->f->docs[d];
     const mha_prediction *p = &doc->predict[t - r->first[d]];
-    float *s = j->logits + i * V;
-    if (j->a->softcap != 0)
-        k->softcap(s, V, j->a->softcap);
-    float m = k->max(s, V);
-    if (!isfinite(m))
+    double weight = r->gradient ? 1.0 / (double)doc->predict_n : 0;
+    float *s = j->logits + i * V, cap = j->a->softcap;
+    if (cap != 0)
+        k->softcap(s, V, cap);
+    float max = k->max(s, V);
+    if (!isfinite(max))
         return mha_fail(err, MHA_ERR_NUMERIC, "logits of document %zu: NaN or infinity",
                         j->f->first_document + d);
-    double lse = 0;
-    if (p->against >= 0) {
-        j->terms[t].loss = (double)s[p->against] - (double)s[p->id];
-        j->terms[t].hit = s[p->id] > s[p->against];
-    } else {
-        for (size_t v = 0; v < V; v++)
-            lse += exp((double)(s[v] - m));
-        lse = (double)m + log(lse);
-        j->terms[t].loss = lse - (double)s[p->id];
-        j->terms[t].hit = argmax(s, V) == (size_t)p->id;
-    }
-    if (r->gradient)
-        row_gradient(k, s, V, p, 1.0 / (double)doc->predict_n, lse, j->a->softcap);
+    j->terms[t] = p->against >= 0 ? difference(s, V, p, weight, cap)
+                                  : cross_entropy(k, s, V, p, weight, cap, max);
     return MHA_OK;
 }
 

@@ -16,10 +16,14 @@ typedef struct mha_readout {
     float *d_source; /* [rows, D] or NULL */
 } mha_readout;
 
-/* Lists the terms of the batch's documents; MHA_ERR_ARG for a term outside the rows or the classes.
- */
-mha_status mha_readout_init(mha_readout *r, const mha_forward *f, bool gradient, mha_err *err);
+/* Whether every document can be run and its terms fit the model: the errors of mha_engine_loss. */
+mha_status mha_readout_check_all(const mha_engine *e, const mha_document *docs, size_t count,
+                                 mha_err *err);
+/* Lists the terms of the batch's documents as they are now; `loss` has room for all of them. */
+mha_status mha_readout_init(mha_readout *r, const mha_forward *f, mha_err *err);
 void mha_readout_release(mha_readout *r);
+/* No document has a term: all losses are NaN. */
+mha_status mha_readout_empty(mha_readout *r, size_t docs);
 
 /* Keeps of X only the rows that have terms, unless the head pools; what the head does not see is
  * not computed. */
