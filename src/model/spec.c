@@ -111,9 +111,10 @@ mha_status mha_spec_line_end(mha_spec_parser *p)
 static mha_status words_copy(mha_spec_parser *p, mha_spec_words *out, const char **words,
                              size_t count)
 {
-    MHA_TRY(mha_arena_alloc((void **)&out->word, &p->spec->memory, out->count + count,
-                            sizeof *out->word, p->err));
-    memcpy(out->word, words, count * sizeof *words);
+    MHA_TRY(
+        mha_arena_alloc((void **)&out->word, &p->spec->memory, count, sizeof *out->word, p->err));
+    if (count > 0)
+        memcpy(out->word, words, count * sizeof *words);
     out->count = count;
     return MHA_OK;
 }

@@ -104,6 +104,9 @@ static const struct config_case {
     {"llama-rope3", "tie_word_embeddings", "false", MHA_ERR_FORMAT, "lm_head.weight"},
     {"llama-rope3", "tie_word_embeddings", NULL, MHA_OK, NULL},
     {"gpt2-lm", "tie_word_embeddings", "false", MHA_ERR_FORMAT, "lm_head.weight"},
+    {"llama-rope3", "architectures", "[\"LlamaModel\"]", MHA_OK, NULL},
+    {"llama-gqa", "architectures", "[\"LlamaModel\"]", MHA_ERR_UNSUPPORTED,
+     "tensor lm_head.weight has no place in family llama, read as LlamaModel"},
     /* positions and relative positions */
     {"roberta-mlm", "pad_token_id", "40", MHA_ERR_FORMAT, "offset 41 in a table of 29 rows"},
     {"t5", "relative_attention_num_buckets", "9", MHA_ERR_FORMAT, "[buckets=9, H=4]"},
