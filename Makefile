@@ -38,7 +38,8 @@ ifeq ($(optimise),)
 $(error FLAVOUR=$(FLAVOUR) is not known: release, asan, ubsan or fuzz)
 endif
 
-packages := jansson zlib libpng libjpeg libpcre2-8 libutf8proc gsl cairo pangocairo pango fontconfig
+packages := jansson zlib libpng libjpeg libpcre2-8 libutf8proc gsl cairo pangocairo pangoft2 pango \
+	fontconfig
 pkg_cflags := $(shell $(PKG_CONFIG) --cflags $(packages) openblas 2>/dev/null || \
 	$(PKG_CONFIG) --cflags $(packages) 2>/dev/null)
 # GSL brings a plain CBLAS of its own, forty times slower: it must not win over the real one.
@@ -65,7 +66,8 @@ lib_objects := $(patsubst %.c,$(B)/obj/%.o,$(filter-out src/cli/%,$(sources)))
 cli_objects := $(patsubst %.c,$(B)/obj/%.o,$(cli_sources))
 
 families := $(sort $(wildcard src/model/family/*.family))
-lib_objects += $(B)/gen/families.o
+fonts := $(sort $(wildcard src/render/font/*.ttf))
+lib_objects += $(B)/gen/families.o $(B)/gen/fonts.o
 
 lib := $(B)/libmha.a
 program := $(if $(cli_sources),$(B)/mha-inspect)
@@ -210,6 +212,10 @@ $(B)/obj/%.o: %.c $(MAKEFILE_LIST)
 $(B)/gen/families.c: $(families) tools/embed $(wildcard src/model/family)
 	@mkdir -p $(@D)
 	$(quiet)$(call say,GEN ); tools/embed model/families.h mha_families mha_family_count $(families) > $@
+
+$(B)/gen/fonts.c: $(fonts) tools/embed
+	@mkdir -p $(@D)
+	$(quiet)$(call say,GEN ); tools/embed render/font_data.h mha_fonts mha_font_count $(fonts) > $@
 
 $(B)/gen/%.o: $(B)/gen/%.c $(MAKEFILE_LIST)
 	$(quiet)$(call say,CC  ); $(CC) $(CPPFLAGS) $(all_cflags) -MMD -MP -c -o $@ $<

@@ -46,7 +46,7 @@ double mha_heat_get(const mha_heat *h, size_t tile_row, size_t tile_col);
 
 typedef enum mha_scale {
     MHA_SCALE_LINEAR = 0,
-    MHA_SCALE_LOG,  /* four decades below the largest value */
+    MHA_SCALE_LOG,  /* down to a power of ten three to four decades below the largest */
     MHA_SCALE_CLIP, /* linear up to the 99th percentile; what is above has the top colour */
 } mha_scale;
 

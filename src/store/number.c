@@ -102,3 +102,13 @@ mha_status mha_text_clean(char **out, mha_arena *a, const char *s, mha_err *err)
     }
     return MHA_OK;
 }
+
+size_t mha_text_escape(char out[MHA_ESCAPE_SIZE], uint32_t cp)
+{
+    if (cp >= 0x20 && !(cp >= 0x7f && cp < 0xa0))
+        return 0;
+    int n = cp == '\n'   ? snprintf(out, MHA_ESCAPE_SIZE, "\\n")
+            : cp == '\t' ? snprintf(out, MHA_ESCAPE_SIZE, "\\t")
+                         : snprintf(out, MHA_ESCAPE_SIZE, "\\x%02x", (unsigned)cp);
+    return (size_t)n;
+}

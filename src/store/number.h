@@ -23,4 +23,9 @@ void mha_number_json_text(FILE *f, const char *s);
 /* *out = a copy of s in which every byte that is not part of valid UTF-8 became U+FFFD. */
 mha_status mha_text_clean(char **out, mha_arena *a, const char *s, mha_err *err);
 
+/* Control characters must neither steer a terminal nor break a figure. When cp is one, out is how
+ * it is shown instead ("\n", "\t", "\x1b") and the length is returned; otherwise 0. */
+#define MHA_ESCAPE_SIZE 8
+size_t mha_text_escape(char out[MHA_ESCAPE_SIZE], uint32_t cp);
+
 #endif

@@ -78,22 +78,15 @@ static mha_status text_add(layout *l, const char *s, size_t limit, mha_err *err)
     size_t n = strlen(s), width = 0, room = limit && text_width(s) > limit ? limit - 1 : SIZE_MAX;
     uint32_t cp = 0;
     for (size_t i = 0, len; i < n; i += len) {
-        char escape[8];
+        char escape[MHA_ESCAPE_SIZE];
         len = mha_utf8_decode(s + i, n - i, &cp);
         if (len == 0)
             break;
-        bool control = cp < 0x20 || (cp >= 0x7f && cp < 0xa0);
-        if (control)
-            snprintf(escape, sizeof escape,
-                     cp == '\n'   ? "\\n"
-                     : cp == '\t' ? "\\t"
-                                  : "\\x%02x",
-                     cp);
-        width += control ? strlen(escape) : char_width(cp);
+        size_t escaped = mha_text_escape(escape, cp);
+        width += escaped ? escaped : char_width(cp);
         if (width > room)
             return mha_buf_adds(&l->cell, "…", err);
-        MHA_TRY(control ? mha_buf_adds(&l->cell, escape, err)
-                        : mha_buf_add(&l->cell, s + i, len, err));
+        MHA_TRY(mha_buf_add(&l->cell, escaped ? escape : s + i, escaped ? escaped : len, err));
     }
     return MHA_OK;
 }

@@ -1,0 +1,102 @@
+/* canvas.c: what all canvases share. It may not know in which format the figure ends. */
+#include "render/canvas.h"
+
+#include "base/fail.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ENLARGED_DPI  300
+#define ENLARGED_SIDE 1200 /* pixels that are enough at any size */
+
+mha_status mha_canvas_finish(mha_canvas *c, mha_err *err)
+{
+    if (c->status != MHA_OK) {
+        if (err)
+            *err = c->err;
+        return c->status;
+    }
+    return c->ops->finish(c, err);
+}
+
+void mha_canvas_close(mha_canvas *c)
+{
+    if (c)
+        c->ops->close(c);
+}
+
+void mha_canvas_fail(mha_canvas *c, const mha_err *err)
+{
+    if (c->status != MHA_OK)
+        return;
+    c->status = err->status;
+    c->err = *err;
+}
+
+void mha_canvas_rect(mha_canvas *c, double x, double y, double width, double height,
+                     mha_color color)
+{
+    if (c->status == MHA_OK && width > 0 && height > 0)
+        c->ops->rect(c, x, y, width, height, color);
+}
+
+void mha_canvas_text(mha_canvas *c, const char *text, double size, double x, double y,
+                     mha_anchor anchor, double angle, mha_color color)
+{
+    if (c->status == MHA_OK && *text)
+        c->ops->text(c, text, size, x, y, anchor, angle, color);
+}
+
+void mha_canvas_image(mha_canvas *c, double x, double y, double width, double height,
+                      const mha_raster *raster)
+{
+    if (c->status == MHA_OK && width > 0 && height > 0)
+        c->ops->image(c, x, y, width, height, raster);
+}
+
+void mha_canvas_frame(mha_canvas *c, double x, double y, double width, double height, double line,
+                      mha_color color)
+{
+    mha_canvas_rect(c, x - line, y - line, width + 2 * line, line, color);
+    mha_canvas_rect(c, x - line, y + height, width + 2 * line, line, color);
+    mha_canvas_rect(c, x - line, y, line, height, color);
+    mha_canvas_rect(c, x + width, y, line, height, color);
+}
+
+double mha_canvas_snap(const mha_canvas *c, double points)
+{
+    return round(points / c->pixel) * c->pixel;
+}
+
+mha_status mha_raster_enlarge(mha_raster *out, const mha_raster *raster, double width,
+                              double height, mha_err *err)
+{
+    size_t longest = raster->width > raster->height ? raster->width : raster->height, count;
+    double wanted = fmin(ENLARGED_SIDE, fmax(width, height) / 72 * ENLARGED_DPI);
+    size_t factor = (double)longest >= wanted ? 1 : (size_t)(wanted / (double)longest);
+    void *pixels = NULL;
+    *out = (mha_raster){.palette = raster->palette};
+    if (mha_mul_overflows(raster->width * factor, raster->height * factor, &count))
+        return mha_fail(err, MHA_ERR_NOMEM, "an image of %zu x %zu pixels", raster->width,
+                        raster->height);
+    MHA_TRY(mha_alloc_raw(&pixels, count, 1, err));
+    uint8_t *to = pixels;
+    out->pixels = to;
+    out->width = raster->width * factor;
+    out->height = raster->height * factor;
+    for (size_t row = 0; row < raster->height; row++) {
+        for (size_t col = 0; col < raster->width; col++)
+            memset(to + col * factor, raster->pixels[row * raster->width + col], factor);
+        for (size_t copy = 1; copy < factor; copy++)
+            memcpy(to + copy * out->width, to, out->width);
+        to += factor * out->width;
+    }
+    return MHA_OK;
+}
+
+void mha_raster_release(mha_raster *r)
+{
+    mha_free((void *)(uintptr_t)r->pixels);
+    *r = (mha_raster){0};
+}

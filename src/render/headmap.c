@@ -1,0 +1,235 @@
+/* headmap.c: one number for each head, as a coloured cell with the number in it. Numbers that would
+ * be too small to read are left out, and that is said; the colours stay. */
+#include "render/axis.h"
+#include "render/heat.h"
+
+#include "base/fail.h"
+#include "store/number.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#define CELL_TALLEST  22.0 /* points */
+#define CELL_FLATTEST 0.75 /* of a cell's width */
+#define NUMBER_SHARE  0.84 /* of a cell's width */
+#define NUMBER_LEAST  4.0
+#define BAR_SHORTEST  36.0
+
+typedef struct headmap_layout {
+    const mha_headmap *figure;
+    mha_heat *map;
+    mha_color_scale scale;
+    mha_colorbar bar;
+    mha_label *row_labels, *col_labels;
+    mha_axis row_axis, col_axis;
+    mha_axis_layout rows, cols;
+    double width, height;
+    double number_size; /* 0: no numbers */
+    int decimals;       /* of the numbers; -1: three significant digits */
+} headmap_layout;
+
+static mha_status map_make(headmap_layout *l, mha_err *err)
+{
+    const mha_headmap *g = l->figure;
+    MHA_TRY(mha_heat_new(&l->map, g->rows, g->cols, SIZE_MAX, MHA_POOL_MAX, err));
+    for (size_t r = 0; r < g->rows; r++)
+        for (size_t c = 0; c < g->cols; c++) {
+            float value = (float)g->values[r * g->cols + c];
+            mha_heat_add(l->map, r, c, &value, 1);
+        }
+    return MHA_OK;
+}
+
+/* Values that are far from 0 and close to each other get all the colours; otherwise 0 is one end.
+ */
+static mha_status scale_make(headmap_layout *l, const mha_figure *f, mha_err *err)
+{
+    const mha_heat *map = l->map;
+    double lo = INFINITY;
+    MHA_TRY(mha_color_scale_of(&l->scale, &map, 1, f->options->scale, err));
+    for (size_t r = 0; r < map->tile_rows; r++)
+        for (size_t c = 0; c < map->tile_cols; c++)
+            lo = fmin(lo, mha_heat_get(map, r, c)); /* passes over NaN */
+    if (l->figure->diverging && l->scale.kind == MHA_SCALE_LINEAR)
+        l->scale.lo = -l->scale.hi;
+    else if (l->scale.kind == MHA_SCALE_LINEAR && lo > l->scale.hi / 2 && lo < l->scale.hi)
+        l->scale.lo = lo;
+    return MHA_OK;
+}
+
+static mha_status labels_make(mha_label **out, mha_axis *axis, mha_figure *f,
+                              const char *const *texts, size_t count, const char *name,
+                              mha_err *err)
+{
+    void *p = NULL;
+    MHA_TRY(mha_arena_alloc(&p, &f->arena, count, sizeof **out, err));
+    *out = p;
+    for (size_t i = 0; i < count; i++) {
+        char number[MHA_LABEL_SIZE], *copy = NULL;
+        mha_number_fixed(number, (double)i, 0);
+        MHA_TRY(mha_arena_strdup(&copy, &f->arena, texts ? texts[i] : number, err));
+        (*out)[i] = (mha_label){copy, i, 1};
+    }
+    *axis = (mha_axis){.name = name, .labels = *out, .count = count};
+    return MHA_OK;
+}
+
+static void number_format(const headmap_layout *l, double value, char out[MHA_LABEL_SIZE])
+{
+    if (l->decimals < 0)
+        mha_label_number(out, value);
+    else {
+        mha_number_fixed(out, value, l->decimals);
+        if (out[0] == '-') {
+            size_t n = strlen(out);
+            memmove(out + 3, out + 1, n);
+            memcpy(out, "\xE2\x88\x92", 3);
+        }
+    }
+}
+
+static double widest_number(const headmap_layout *l, const mha_figure *f, double size)
+{
+    double widest = 0;
+    char text[MHA_LABEL_SIZE];
+    for (size_t i = 0; i < l->figure->rows * l->figure->cols; i++) {
+        if (!isfinite(l->figure->values[i]))
+            continue;
+        number_format(l, l->figure->values[i], text);
+        widest = fmax(widest, mha_figure_width(f, text, size));
+    }
+    return widest;
+}
+
+/* Decimals for three significant digits of the largest value, then fewer, until the numbers fit. */
+static void numbers_fit(headmap_layout *l, const mha_figure *f)
+{
+    double largest = fmax(fabs(l->scale.lo), fabs(l->scale.hi));
+    double cell = l->width / (double)l->figure->cols * NUMBER_SHARE;
+    double tallest = l->height / (double)l->figure->rows * 0.75;
+    int digits = (int)floor(log10(largest)) + 1; /* before the point */
+    bool fixed = digits >= -1 && digits <= 6;
+    int most = !fixed ? -1 : digits >= 3 ? 0 : digits >= 0 ? 3 - digits - (digits == 0) : 3;
+    for (l->decimals = most; l->decimals >= (fixed && most > 0 ? 1 : most); l->decimals--) {
+        double unit = widest_number(l, f, 1);
+        l->number_size = fmin(fmin(f->size, tallest), unit > 0 ? cell / unit : f->size);
+        if (l->number_size >= NUMBER_LEAST)
+            return;
+    }
+    l->number_size = 0;
+}
+
+static void place(headmap_layout *l, const mha_figure *f)
+{
+    const mha_headmap *g = l->figure;
+    l->width = f->width - l->rows.room - l->bar.width - 2 * MHA_FIGURE_LINE;
+    double cell = l->width / (double)g->cols;
+    double tall = fmin(cell, fmax(CELL_TALLEST, cell * CELL_FLATTEST * 0.5));
+    l->height = tall * (double)g->rows;
+}
+
+static mha_status layout_make(headmap_layout *l, mha_figure *f, mha_err *err)
+{
+    const mha_headmap *g = l->figure;
+    char name[256];
+    bool unit = g->unit && *g->unit;
+    snprintf(name, sizeof name, unit ? "%s (%s)" : "%s", g->value_name, unit ? g->unit : "");
+    MHA_TRY(map_make(l, err));
+    MHA_TRY(scale_make(l, f, err));
+    MHA_TRY(mha_colorbar_make(&l->bar, f, &l->scale, name, err));
+    MHA_TRY(labels_make(&l->row_labels, &l->row_axis, f, g->row_labels, g->rows,
+                        g->row_name ? g->row_name : "layer", err));
+    MHA_TRY(labels_make(&l->col_labels, &l->col_axis, f, g->col_labels, g->cols,
+                        g->col_name ? g->col_name : "head", err));
+    place(l, f);
+    for (int pass = 0; pass < 2; pass++) {
+        MHA_TRY(mha_axis_make(&l->rows, f, &l->row_axis, g->rows, g->rows, true, l->height,
+                              f->width / 4, 0, err));
+        place(l, f);
+    }
+    MHA_TRY(mha_axis_make(&l->cols, f, &l->col_axis, g->cols, g->cols, false, l->width,
+                          f->width / 4, l->rows.room, err));
+    if (l->width < f->width / 4)
+        return mha_fail(err, MHA_ERR_ARG, "a figure %.0f mm wide has no room for its map",
+                        f->width / MHA_POINTS_PER_MM);
+    numbers_fit(l, f);
+    return MHA_OK;
+}
+
+/* --- drawing -----------------------------------------------------------------------------------
+ */
+
+/* White on the darker cells. The formula of equal contrast puts the limit at a luminance of 0.18,
+ * but on saturated colours white is easier to read well above that. */
+static mha_color ink_on(mha_color cell)
+{
+    return mha_color_luminance(cell) < 0.32 ? (mha_color){255, 255, 255}
+                                            : (mha_color){0x14, 0x14, 0x14};
+}
+
+static void numbers_draw(const headmap_layout *l, mha_figure *f, double x, double y)
+{
+    const mha_headmap *g = l->figure;
+    double across = l->width / (double)g->cols, down = l->height / (double)g->rows;
+    char text[MHA_LABEL_SIZE];
+    for (size_t i = 0; i < g->rows * g->cols && l->number_size > 0; i++) {
+        if (!isfinite(g->values[i]))
+            continue;
+        uint8_t level = mha_color_scale_level(&l->scale, g->values[i]);
+        number_format(l, g->values[i], text);
+        mha_figure_put(f, text, l->number_size, x + ((double)(i % g->cols) + 0.5) * across,
+                       y + ((double)(i / g->cols) + 0.5) * down + MHA_FONT_MIDDLE * l->number_size,
+                       MHA_ANCHOR_MIDDLE, 0, ink_on(f->palette[level]));
+    }
+}
+
+/* Thin lines of the background between the cells. */
+static void gaps_draw(const headmap_layout *l, mha_figure *f, double x, double y)
+{
+    const mha_headmap *g = l->figure;
+    double across = l->width / (double)g->cols, down = l->height / (double)g->rows;
+    double line = fmin(0.5, across / 12);
+    for (size_t c = 1; c < g->cols; c++)
+        mha_figure_rect(f, x + (double)c * across - line / 2, y, line, l->height, f->background);
+    for (size_t r = 1; r < g->rows; r++)
+        mha_figure_rect(f, x, y + (double)r * down - line / 2, l->width, line, f->background);
+}
+
+static mha_status headmap_draw(const headmap_layout *l, mha_figure *f, mha_err *err)
+{
+    double x = l->rows.room + MHA_FIGURE_LINE, y = MHA_FIGURE_LINE;
+    double bar_height = fmax(l->height, BAR_SHORTEST);
+    MHA_TRY(mha_figure_begin(f, fmax(l->height + l->cols.room, bar_height) + 2 * MHA_FIGURE_LINE, x,
+                             err));
+    x = mha_canvas_snap(f->canvas, x + f->left) - f->left;
+    y = mha_canvas_snap(f->canvas, y + f->top) - f->top;
+    MHA_TRY(mha_figure_map(f, l->map, &l->scale, x, y, l->width, l->height, err));
+    gaps_draw(l, f, x, y);
+    mha_figure_frame(f, x, y, l->width, l->height);
+    numbers_draw(l, f, x, y);
+    mha_axis_draw(&l->rows, f, x, y, l->height);
+    mha_axis_draw(&l->cols, f, x, y + l->height, l->width);
+    MHA_TRY(mha_colorbar_draw(&l->bar, f, x + l->width, y, bar_height,
+                              fmax(0, l->height + l->cols.room - bar_height), err));
+    return mha_figure_end(f, err);
+}
+
+mha_status mha_chart_headmap(const mha_headmap *figure, const mha_chart_options *o,
+                             const char *path, mha_err *err)
+{
+    mha_figure f;
+    headmap_layout l = {.figure = figure};
+    bool diverging = figure->diverging;
+    assert(figure->rows > 0 && figure->cols > 0 && figure->value_name);
+    for (size_t i = 0; i < figure->rows * figure->cols; i++)
+        diverging = diverging || figure->values[i] < 0;
+    mha_status status = mha_figure_open(&f, o, path, diverging, err);
+    if (status == MHA_OK)
+        status = layout_make(&l, &f, err);
+    if (status == MHA_OK)
+        status = headmap_draw(&l, &f, err);
+    mha_heat_free(l.map);
+    mha_figure_close(&f);
+    return status;
+}
