@@ -52,10 +52,10 @@ typedef enum mha_scale {
 
 /* Zero-initialise, then set what differs. */
 typedef struct mha_chart_options {
-    double width_mm;      /* 0: 85, a single column */
-    double dpi;           /* of PNG; 0: 300 */
-    const char *font;     /* family of a system font; NULL: the bundled one */
-    double font_pt;       /* 0: 7 */
+    double width_mm;  /* 0: 85, a single column */
+    double dpi;       /* of PNG; in PDF and SVG how fine a map may be before it is pooled; 0: 300 */
+    const char *font; /* family of a system font; NULL: the bundled one */
+    double font_pt;   /* 0: 7 */
     const char *colormap; /* mha_colormap_name; NULL: the figure's own default */
     mha_scale scale;      /* of colours */
     bool dark;            /* dark background */

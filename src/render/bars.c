@@ -78,6 +78,9 @@ static mha_status layout_make(bars_layout *l, mha_figure *f, mha_err *err)
     l->ticks = mha_ticks_of(l->lo, l->hi, 5);
     l->side = fmax(2, tick_width(l, f) / 2);
     l->width = f->width - l->rows.room - l->side - 2 * MHA_FIGURE_LINE;
+    if (l->width < f->width / 4)
+        return mha_fail(err, MHA_ERR_ARG, "a figure %.0f mm wide has no room for bars",
+                        f->width / MHA_POINTS_PER_MM);
     if (l->rows.every > 1)
         MHA_TRY(mha_figure_note(f, err, "One label in %zu is shown.", l->rows.every));
     if (l->rows.kind == MHA_AXIS_NUMBERS)

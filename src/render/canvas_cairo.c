@@ -287,6 +287,6 @@ mha_status mha_canvas_pdf_new(mha_canvas **out, const mha_canvas_setup *setup, m
     if (setup->creator)
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATOR, setup->creator);
     MHA_TRY(canvas_make(out, setup, &pdf_ops, surface, err));
-    (*out)->pixel = 72.0 / 1200;
+    (*out)->pixel = 72 / setup->dpi;
     return MHA_OK;
 }

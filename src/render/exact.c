@@ -24,7 +24,7 @@ static mha_status exact_make(mha_figure *f, const mha_heat *map, mha_err *err)
                         f->path);
     MHA_TRY(mha_color_scale_of(&scale, &map, 1, f->options->scale, err));
     MHA_TRY(mha_figure_say_scale(f, &scale, "attention weight", err));
-    MHA_TRY(mha_figure_note_pooling(f, map, err));
+    MHA_TRY(mha_figure_note_tiles(f, map, err));
     MHA_TRY(mha_alloc_raw(&p, map->tile_rows, map->tile_cols, err));
     uint8_t *pixels = p;
     mha_figure_levels(pixels, map, &scale);

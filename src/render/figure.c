@@ -2,10 +2,9 @@
  * what is drawn between title and notes. */
 #include "render/figure.h"
 
-#include "render/png.h"
-
 #include "base/fail.h"
 #include "base/utf8.h"
+#include "render/png.h"
 #include "store/number.h"
 
 #include <math.h>
@@ -23,7 +22,6 @@
 #define TITLE_GAP     4.0
 #define NOTE_GAP      4.0
 #define SENTENCES_MAX ((size_t)64 << 10)
-#define VECTOR_PIXEL  (72.0 / 1200)
 
 /* --- options -----------------------------------------------------------------------------------
  */
@@ -84,7 +82,7 @@ mha_status mha_figure_set_up(mha_figure *f, const mha_chart_options *o, const ch
     f->width = or_default(o->width_mm, DEFAULT_WIDTH) * MHA_POINTS_PER_MM - 2 * MARGIN;
     f->dpi = or_default(o->dpi, DEFAULT_DPI);
     f->size = or_default(o->font_pt, DEFAULT_SIZE);
-    f->pixel = f->format == MHA_FORMAT_PNG ? 72 / f->dpi : VECTOR_PIXEL;
+    f->pixel = 72 / f->dpi;
     theme_set(f, o->dark);
     mha_colormap_fill(o->colormap ? o->colormap
                       : diverging ? "balance"
@@ -138,9 +136,16 @@ static mha_status sentence_add(mha_buf *b, const char *sentence, mha_err *err)
 static mha_status sentence_format(mha_figure *f, bool note, const char *format, va_list args,
                                   mha_err *err)
 {
-    char text[1024];
     char *clean = NULL;
-    vsnprintf(text, sizeof text, format, args);
+    void *text = NULL;
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (n < 0)
+        return mha_fail(err, MHA_ERR_INTERNAL, "text cannot be formatted: \"%s\"", format);
+    MHA_TRY(mha_arena_alloc(&text, &f->arena, (size_t)n + 1, 1, err));
+    vsnprintf(text, (size_t)n + 1, format, args);
     MHA_TRY(mha_figure_text(&clean, f, text, err));
     if (note)
         MHA_TRY(sentence_add(&f->notes, clean, err));
@@ -307,7 +312,8 @@ mha_status mha_figure_begin(mha_figure *f, double height, double title_at, mha_e
 {
     char *title = NULL;
     size_t title_lines = 0, note_lines = 0;
-    if (mha_font_missing(f->font))
+    /* In SVG it is the viewer who looks for fonts. */
+    if (f->format != MHA_FORMAT_SVG && mha_font_missing(f->font))
         MHA_TRY(mha_figure_note(f, err, "Boxes are characters without a font on this machine."));
     const char *notes = f->notes.size ? f->notes.data : "";
     MHA_TRY(mha_figure_text(&title, f, f->options->title ? f->options->title : "", err));

@@ -86,8 +86,8 @@ void mha_figure_levels(uint8_t *levels, const mha_heat *h, const mha_color_scale
 /* Draws the tiles into the rectangle, which is relative to the content. */
 mha_status mha_figure_map(mha_figure *f, const mha_heat *h, const mha_color_scale *scale, double x,
                           double y, double width, double height, mha_err *err);
-/* Notes how the tiles were pooled, when they were. */
-mha_status mha_figure_note_pooling(mha_figure *f, const mha_heat *h, mha_err *err);
+/* Notes how the tiles were pooled, when they were, and says what grey is, when there is any. */
+mha_status mha_figure_note_tiles(mha_figure *f, const mha_heat *h, mha_err *err);
 
 /* The colour bar: name and numbers to its right. */
 typedef struct mha_colorbar {

@@ -162,7 +162,7 @@ static mha_status layout_make(grid_layout *l, mha_figure *f, mha_err *err)
         MHA_TRY(mha_figure_note(f, err, "Every map has its own colours, up to its own maximum."));
     for (size_t i = 0; i < g->rows * g->cols; i++)
         if (l->maps[i])
-            return mha_figure_note_pooling(f, l->maps[i], err);
+            return mha_figure_note_tiles(f, l->maps[i], err);
     return MHA_OK;
 }
 

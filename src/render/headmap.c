@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #define CELL_TALLEST  22.0 /* points */
 #define CELL_FLATTEST 0.75 /* of a cell's width */
@@ -18,6 +17,8 @@
 
 typedef struct headmap_layout {
     const mha_headmap *figure;
+    double *values; /* [rows, cols] in units of `factor` */
+    double factor;
     mha_heat *map;
     mha_color_scale scale;
     mha_colorbar bar;
@@ -26,16 +27,34 @@ typedef struct headmap_layout {
     mha_axis_layout rows, cols;
     double width, height;
     double number_size; /* 0: no numbers */
-    int decimals;       /* of the numbers; -1: three significant digits */
+    int decimals;       /* of the numbers */
 } headmap_layout;
 
-static mha_status map_make(headmap_layout *l, mha_err *err)
+/* Very small or large values are shown in thousandths, thousands and so on: digits that fit. */
+static double factor_of(const mha_headmap *g)
+{
+    double largest = 0;
+    for (size_t i = 0; i < g->rows * g->cols; i++)
+        if (isfinite(g->values[i]))
+            largest = fmax(largest, fabs(g->values[i]));
+    return largest == 0 || (largest >= 0.05 && largest < 10000)
+               ? 1
+               : pow(10, 3 * floor(log10(largest) / 3));
+}
+
+static mha_status map_make(headmap_layout *l, mha_figure *f, mha_err *err)
 {
     const mha_headmap *g = l->figure;
+    void *p = NULL;
+    MHA_TRY(mha_arena_alloc(&p, &f->arena, g->rows * g->cols, sizeof *l->values, err));
+    l->values = p;
+    l->factor = factor_of(g);
+    for (size_t i = 0; i < g->rows * g->cols; i++)
+        l->values[i] = g->values[i] / l->factor;
     MHA_TRY(mha_heat_new(&l->map, g->rows, g->cols, SIZE_MAX, MHA_POOL_MAX, err));
     for (size_t r = 0; r < g->rows; r++)
         for (size_t c = 0; c < g->cols; c++) {
-            float value = (float)g->values[r * g->cols + c];
+            float value = (float)l->values[r * g->cols + c];
             mha_heat_add(l->map, r, c, &value, 1);
         }
     return MHA_OK;
@@ -77,16 +96,8 @@ static mha_status labels_make(mha_label **out, mha_axis *axis, mha_figure *f,
 
 static void number_format(const headmap_layout *l, double value, char out[MHA_LABEL_SIZE])
 {
-    if (l->decimals < 0)
-        mha_label_number(out, value);
-    else {
-        mha_number_fixed(out, value, l->decimals);
-        if (out[0] == '-') {
-            size_t n = strlen(out);
-            memmove(out + 3, out + 1, n);
-            memcpy(out, "\xE2\x88\x92", 3);
-        }
-    }
+    mha_number_fixed(out, value, l->decimals);
+    mha_label_minus(out);
 }
 
 static double widest_number(const headmap_layout *l, const mha_figure *f, double size)
@@ -94,9 +105,9 @@ static double widest_number(const headmap_layout *l, const mha_figure *f, double
     double widest = 0;
     char text[MHA_LABEL_SIZE];
     for (size_t i = 0; i < l->figure->rows * l->figure->cols; i++) {
-        if (!isfinite(l->figure->values[i]))
+        if (!isfinite(l->values[i]))
             continue;
-        number_format(l, l->figure->values[i], text);
+        number_format(l, l->values[i], text);
         widest = fmax(widest, mha_figure_width(f, text, size));
     }
     return widest;
@@ -109,9 +120,8 @@ static void numbers_fit(headmap_layout *l, const mha_figure *f)
     double cell = l->width / (double)l->figure->cols * NUMBER_SHARE;
     double tallest = l->height / (double)l->figure->rows * 0.75;
     int digits = (int)floor(log10(largest)) + 1; /* before the point */
-    bool fixed = digits >= -1 && digits <= 6;
-    int most = !fixed ? -1 : digits >= 3 ? 0 : digits >= 0 ? 3 - digits - (digits == 0) : 3;
-    for (l->decimals = most; l->decimals >= (fixed && most > 0 ? 1 : most); l->decimals--) {
+    int most = digits >= 3 ? 0 : digits == 2 ? 1 : 2, least = most < 1 ? most : 1;
+    for (l->decimals = most; l->decimals >= least; l->decimals--) {
         double unit = widest_number(l, f, 1);
         l->number_size = fmin(fmin(f->size, tallest), unit > 0 ? cell / unit : f->size);
         if (l->number_size >= NUMBER_LEAST)
@@ -129,13 +139,25 @@ static void place(headmap_layout *l, const mha_figure *f)
     l->height = tall * (double)g->rows;
 }
 
+/* "NAME", "NAME (nats)", "NAME (× 0.001 nats)" */
+static void name_make(const headmap_layout *l, char *out, size_t size)
+{
+    const mha_headmap *g = l->figure;
+    char factor[MHA_NUMBER_SIZE];
+    const char *unit = g->unit ? g->unit : "";
+    mha_number_format(factor, l->factor, MHA_NUMBER_DIGITS);
+    if (l->factor != 1)
+        snprintf(out, size, "%s (× %s%s%s)", g->value_name, factor, *unit ? " " : "", unit);
+    else
+        snprintf(out, size, *unit ? "%s (%s)" : "%s", g->value_name, unit);
+}
+
 static mha_status layout_make(headmap_layout *l, mha_figure *f, mha_err *err)
 {
     const mha_headmap *g = l->figure;
     char name[256];
-    bool unit = g->unit && *g->unit;
-    snprintf(name, sizeof name, unit ? "%s (%s)" : "%s", g->value_name, unit ? g->unit : "");
-    MHA_TRY(map_make(l, err));
+    MHA_TRY(map_make(l, f, err));
+    name_make(l, name, sizeof name);
     MHA_TRY(scale_make(l, f, err));
     MHA_TRY(mha_colorbar_make(&l->bar, f, &l->scale, name, err));
     MHA_TRY(labels_make(&l->row_labels, &l->row_axis, f, g->row_labels, g->rows,
@@ -174,10 +196,10 @@ static void numbers_draw(const headmap_layout *l, mha_figure *f, double x, doubl
     double across = l->width / (double)g->cols, down = l->height / (double)g->rows;
     char text[MHA_LABEL_SIZE];
     for (size_t i = 0; i < g->rows * g->cols && l->number_size > 0; i++) {
-        if (!isfinite(g->values[i]))
+        if (!isfinite(l->values[i]))
             continue;
-        uint8_t level = mha_color_scale_level(&l->scale, g->values[i]);
-        number_format(l, g->values[i], text);
+        uint8_t level = mha_color_scale_level(&l->scale, l->values[i]);
+        number_format(l, l->values[i], text);
         mha_figure_put(f, text, l->number_size, x + ((double)(i % g->cols) + 0.5) * across,
                        y + ((double)(i / g->cols) + 0.5) * down + MHA_FONT_MIDDLE * l->number_size,
                        MHA_ANCHOR_MIDDLE, 0, ink_on(f->palette[level]));

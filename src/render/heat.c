@@ -59,7 +59,7 @@ void mha_heat_free(mha_heat *h)
     mha_free(h);
 }
 
-static void tile_add(mha_heat *h, size_t i, double value, uint32_t seen)
+static void tile_add(mha_heat *h, size_t i, double value, size_t seen)
 {
     if (h->pooling == MHA_POOL_MEAN)
         h->sums[i] += value;
@@ -105,7 +105,7 @@ double mha_heat_get(const mha_heat *h, size_t tile_row, size_t tile_col)
     size_t i = tile_row * h->tile_cols + tile_col;
     if (h->seen[i] == 0)
         return (double)NAN;
-    return h->pooling == MHA_POOL_MEAN ? h->sums[i] / h->seen[i] : h->sums[i];
+    return h->pooling == MHA_POOL_MEAN ? h->sums[i] / (double)h->seen[i] : h->sums[i];
 }
 
 mha_status mha_heat_coarsen(mha_heat **out, const mha_heat *h, size_t factor, mha_err *err)

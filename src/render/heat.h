@@ -9,8 +9,8 @@ struct mha_heat {
     size_t tile;                 /* cells on the side of a tile */
     size_t tile_rows, tile_cols; /* tiles */
     mha_pooling pooling;
-    double *sums;   /* [tile_rows, tile_cols] largest weight, or sum */
-    uint32_t *seen; /* [tile_rows, tile_cols] weights that arrived */
+    double *sums; /* [tile_rows, tile_cols] largest weight, or sum */
+    size_t *seen; /* [tile_rows, tile_cols] weights that arrived */
 };
 
 /* *out = h with `factor` x `factor` tiles made one. */

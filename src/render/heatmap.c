@@ -69,7 +69,7 @@ static mha_status layout_make(heatmap_layout *l, mha_figure *f, mha_err *err)
         return mha_fail(err, MHA_ERR_ARG, "a figure %.0f mm wide has no room for its map",
                         f->width / MHA_POINTS_PER_MM);
     size_snap(l, f);
-    MHA_TRY(mha_figure_note_pooling(f, l->map, err));
+    MHA_TRY(mha_figure_note_tiles(f, l->map, err));
     return mha_axes_note(&l->rows, &l->cols, f, err);
 }
 

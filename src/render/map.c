@@ -7,9 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-#define BAR_WIDTH 5.0
-#define BAR_GAP   6.0 /* between the map and its bar */
-#define TICK_ROOM 2.2 /* of the size: nearest distance of two ticks */
+#define BAR_WIDTH   5.0
+#define BAR_COLUMNS 16
+#define BAR_GAP     6.0 /* between the map and its bar */
+#define TICK_ROOM   2.2 /* of the size: nearest distance of two ticks */
 
 size_t mha_figure_coarsening(const mha_figure *f, const mha_heat *h, double width, double height)
 {
@@ -39,12 +40,20 @@ mha_status mha_figure_map(mha_figure *f, const mha_heat *h, const mha_color_scal
     return MHA_OK;
 }
 
-mha_status mha_figure_note_pooling(mha_figure *f, const mha_heat *h, mha_err *err)
+static bool has_masked(const mha_heat *h)
 {
-    if (h->tile == 1)
-        return MHA_OK;
-    return mha_figure_note(f, err, "Each point is the %s of %zu × %zu weights.",
-                           h->pooling == MHA_POOL_MAX ? "maximum" : "mean", h->tile, h->tile);
+    for (size_t i = 0; i < h->tile_rows * h->tile_cols; i++)
+        if (h->seen[i] == 0)
+            return true;
+    return false;
+}
+
+mha_status mha_figure_note_tiles(mha_figure *f, const mha_heat *h, mha_err *err)
+{
+    if (h->tile > 1)
+        MHA_TRY(mha_figure_note(f, err, "Each point is the %s of %zu × %zu weights.",
+                                h->pooling == MHA_POOL_MAX ? "maximum" : "mean", h->tile, h->tile));
+    return has_masked(h) ? mha_figure_say(f, err, "Grey is masked.") : MHA_OK;
 }
 
 /* --- the colour bar ----------------------------------------------------------------------------
@@ -126,13 +135,14 @@ mha_status mha_figure_say_scale(mha_figure *f, const mha_color_scale *scale, con
 mha_status mha_colorbar_draw(const mha_colorbar *bar, mha_figure *f, double x, double y,
                              double height, double below, mha_err *err)
 {
-    uint8_t levels[MHA_LEVEL_TOP + 1];
-    mha_raster raster = {levels, 1, MHA_LEVEL_TOP + 1, f->palette};
+    /* Several columns, so that a viewer that smooths it does not fade its sides. */
+    uint8_t levels[MHA_LEVEL_TOP + 1][BAR_COLUMNS];
+    mha_raster raster = {levels[0], BAR_COLUMNS, MHA_LEVEL_TOP + 1, f->palette};
     bar_tick ticks[BAR_TICKS_MAX];
     char *name = NULL;
     double left = x + BAR_GAP, right = left + BAR_WIDTH, widest = 0;
     for (size_t i = 0; i <= MHA_LEVEL_TOP; i++)
-        levels[i] = (uint8_t)(MHA_LEVEL_TOP - i);
+        memset(levels[i], (int)(MHA_LEVEL_TOP - i), BAR_COLUMNS);
     mha_canvas_image(f->canvas, f->left + left, f->top + y, BAR_WIDTH, height, &raster);
     mha_figure_frame(f, left, y, BAR_WIDTH, height);
     size_t n = bar_ticks(bar, TICK_ROOM / 2 * f->size / height, ticks);

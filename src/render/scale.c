@@ -121,13 +121,17 @@ mha_ticks mha_ticks_of(double lo, double hi, size_t most)
     return t;
 }
 
+void mha_label_minus(char text[MHA_LABEL_SIZE])
+{
+    size_t n = strlen(text);
+    if (text[0] != '-' || n + 3 > MHA_LABEL_SIZE)
+        return;
+    memmove(text + 3, text + 1, n);
+    memcpy(text, "\xE2\x88\x92", 3);
+}
+
 void mha_label_number(char out[MHA_LABEL_SIZE], double value)
 {
     mha_number_format(out, value, 3);
-    /* U+2212, as wide as a plus, in place of the hyphen. */
-    if (out[0] == '-') {
-        size_t n = strlen(out);
-        memmove(out + 3, out + 1, n);
-        memcpy(out, "\xE2\x88\x92", 3);
-    }
+    mha_label_minus(out);
 }

@@ -41,6 +41,7 @@ mha_ticks mha_ticks_of(double lo, double hi, size_t most);
 
 /* A number for a label: short, at most three significant digits. */
 #define MHA_LABEL_SIZE 32
+void mha_label_minus(char text[MHA_LABEL_SIZE]); /* the minus sign proper, as wide as a plus */
 void mha_label_number(char out[MHA_LABEL_SIZE], double value);
 
 #endif
