@@ -45,26 +45,32 @@ void mha_chosen_release(mha_chosen *c)
     memset(c, 0, sizeof *c);
 }
 
-size_t mha_chosen_step(const mha_chosen *c, mha_stack_id stack, mha_kind kind, uint32_t layer)
+/* SIZE_MAX: that layer has no such attention. */
+static size_t find_step(const mha_chosen *c, mha_stack_id stack, mha_kind kind, uint32_t layer)
 {
     const mha_attn_info *attn = c->info->attn;
     for (size_t a = 0; a < c->info->attn_count; a++)
         if (attn[a].layer == layer && attn[a].stack == stack && attn[a].kind == kind)
             return a;
-    assert(!"a block of an attention step that the model does not have");
-    return 0;
+    return SIZE_MAX;
+}
+
+size_t mha_chosen_step(const mha_chosen *c, mha_stack_id stack, mha_kind kind, uint32_t layer)
+{
+    size_t a = find_step(c, stack, kind, layer);
+    assert(a != SIZE_MAX);
+    return a;
 }
 
 bool mha_chosen_has(const mha_chosen *c, mha_stack_id stack, mha_kind kind, uint32_t layer,
                     uint32_t head)
 {
-    const mha_attn_info *attn = c->info->attn;
-    for (size_t a = 0; a < c->info->attn_count; a++)
-        if (attn[a].layer == layer && attn[a].stack == stack && attn[a].kind == kind)
-            return head == UINT32_MAX
-                       ? c->count[a] > 0
-                       : head < c->stride && c->slot[a * c->stride + head] != MHA_NOT_CHOSEN;
-    return false; /* that layer has no such attention */
+    size_t a = find_step(c, stack, kind, layer);
+    if (a == SIZE_MAX)
+        return false;
+    if (head == UINT32_MAX)
+        return c->count[a] > 0;
+    return head < c->stride && c->slot[a * c->stride + head] != MHA_NOT_CHOSEN;
 }
 
 size_t mha_chosen_number(const mha_chosen *c, size_t step, uint32_t head)
