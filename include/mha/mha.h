@@ -1,10 +1,12 @@
 /* mha/mha.h: the whole library.
  *
  * Open a model (model.h), turn text into ids (input.h), run it with probes watching (run.h,
- * probe.h), and write what they saw as tables, arrays and figures (table.h, chart.h). */
+ * probe.h), let what they see become arrays and descriptors of heads (trace.h, analysis.h), and
+ * write those as tables, arrays and figures (table.h, chart.h). */
 #ifndef MHA_MHA_H
 #define MHA_MHA_H
 
+#include "mha/analysis.h"
 #include "mha/chart.h"
 #include "mha/err.h"
 #include "mha/input.h"
@@ -12,6 +14,7 @@
 #include "mha/probe.h"
 #include "mha/run.h"
 #include "mha/table.h"
+#include "mha/trace.h"
 
 #define MHA_VERSION "0.1.0"
 
