@@ -20,26 +20,6 @@ static char models[][24] = {
     "t5",           "t5-gated",       "t5-resaved",
 };
 
-/* Models that are another form of one that has the expected arrays (tests/data/models/same.tsv). */
-static void expected_of(const char *model, char *out, size_t cap)
-{
-    char path[1024], line[256];
-    fixture_path(path, sizeof path, "same.tsv", NULL);
-    snprintf(out, cap, "%s", model);
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f) != NULL) {
-        char *tab = strchr(line, '\t');
-        if (tab == NULL)
-            continue;
-        *tab = 0;
-        tab[1 + strcspn(tab + 1, "\r\n")] = 0;
-        if (strcmp(line, model) == 0)
-            snprintf(out, cap, "%s", tab + 1);
-    }
-    fclose(f);
-}
-
 static double worst_hidden(const fixture_check *c)
 {
     double worst = 0;
@@ -77,7 +57,7 @@ static void check_model(void **state)
     const char *model = *state;
     char path[1024], expected[128];
     fixture_path(path, sizeof path, model, NULL);
-    expected_of(model, expected, sizeof expected);
+    fixture_expected_of(model, expected, sizeof expected);
     mha_model *m;
     mha_engine *e;
     mha_err err = {0};

@@ -14,6 +14,25 @@ void fixture_path(char *out, size_t cap, const char *model, const char *file)
              file != NULL ? "/" : "", file != NULL ? file : "");
 }
 
+void fixture_expected_of(const char *model, char *out, size_t cap)
+{
+    char path[1024], line[256];
+    fixture_path(path, sizeof path, "same.tsv", NULL);
+    snprintf(out, cap, "%s", model);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL) {
+        char *tab = strchr(line, '\t');
+        if (tab == NULL)
+            continue;
+        *tab = 0;
+        tab[1 + strcspn(tab + 1, "\r\n")] = 0;
+        if (strcmp(line, model) == 0)
+            snprintf(out, cap, "%s", tab + 1);
+    }
+    fclose(f);
+}
+
 static void read_array(fixture_array *a, mha_npz *z, size_t i, const char *path)
 {
     mha_npy npy;

@@ -25,6 +25,9 @@ typedef struct fixture {
 /* Where the fixtures lie: the environment's MHA_ROOT (or the current directory) +
  * /tests/data/models. */
 void fixture_path(char *out, size_t cap, const char *model, const char *file);
+/* The model whose expected arrays `model` must reproduce, by tests/data/models/same.tsv; itself
+ * when it is not listed there. */
+void fixture_expected_of(const char *model, char *out, size_t cap);
 /* Loads MODEL/expected.N.npz; false when there is no such file. Fails the test on anything else. */
 bool fixture_open(fixture *f, const char *model, int n);
 void fixture_close(fixture *f);

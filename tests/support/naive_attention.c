@@ -1,0 +1,94 @@
+/* naive_attention.c: attention with gates, one element at a time. */
+#include "support/naive_private.h"
+#include "support/test.h"
+#include <math.h>
+
+/* How far j may lie from i. */
+static bool visible(const pass *p, const attend_options *o, size_t i, size_t j)
+{
+    size_t window = o->window > 0 ? o->window : p->n->window;
+    if (o->kind == MHA_CROSS)
+        return true;
+    if (o->causal)
+        return j <= i && (window == 0 || j + window > i);
+    return window == 0 || (j > i ? j - i : i - j) <= window / 2;
+}
+
+static void score_rows(pass *p, const attend_options *o, const double *q, const double *k, size_t T,
+                       size_t S, double *s)
+{
+    size_t K = o->width, group = o->heads / o->kv_heads;
+    for (size_t h = 0; h < o->heads; h++)
+        for (size_t i = 0; i < T; i++)
+            for (size_t j = 0; j < S; j++) {
+                double *to = &s[(h * T + i) * S + j], sum = 0;
+                for (size_t d = 0; d < K; d++)
+                    sum += q[(i * o->heads + h) * K + d] * k[(j * o->kv_heads + h / group) * K + d];
+                *to = sum * o->scale;
+                if (p->n->attn_softcap > 0)
+                    *to = p->n->attn_softcap * tanh(*to / p->n->attn_softcap);
+                if (o->bias != NULL)
+                    *to += o->bias[(h * T + i) * S + j];
+                if (p->n->alibi != NULL)
+                    *to += p->n->alibi[h] * ((double)j - (double)i);
+                if (!visible(p, o, i, j))
+                    *to = -INFINITY;
+            }
+    pass_nudge(p, MHA_SITE_SCORES, o->kind, s, S, T * S);
+}
+
+static void softmax_rows(const pass *p, size_t heads, size_t T, size_t S, double *s)
+{
+    for (size_t h = 0; h < heads; h++)
+        for (size_t i = 0; i < T; i++) {
+            double *row = s + (h * T + i) * S, most = -INFINITY, sum = 0;
+            for (size_t j = 0; j < S; j++)
+                most = fmax(most, row[j]);
+            for (size_t j = 0; j < S; j++)
+                sum += row[j] = exp(row[j] - most);
+            if (p->n->sinks != NULL)
+                sum += exp(p->n->sinks[h] - most);
+            for (size_t j = 0; j < S; j++)
+                row[j] /= sum;
+        }
+}
+
+/* z ← gate·z + (1 − gate)·fill */
+static void gate(const pass *p, const attend_options *o, double *z, size_t T)
+{
+    size_t a = p->out->attn_count, K = o->width;
+    const mha_fill *fill = p->doc->fill;
+    for (size_t i = 0; i < T; i++)
+        for (size_t h = 0; h < o->heads; h++)
+            for (size_t d = 0; d < K; d++) {
+                double g = p->gates[a * o->heads + h], *to = &z[(i * o->heads + h) * K + d];
+                const float *f = fill != NULL ? fill->z[a] : NULL;
+                size_t row = fill != NULL && fill->rows == 1 ? 0 : i;
+                double other = f != NULL ? (double)f[(row * o->heads + h) * K + d] : 0;
+                *to = g * *to + (1 - g) * other;
+            }
+}
+
+double *attend(pass *p, const attend_options *o, double *q, double *k, double *v, size_t T,
+               size_t S)
+{
+    size_t K = o->width, group = o->heads / o->kv_heads, HK = o->heads * K, GK = o->kv_heads * K;
+    double *s = pass_memory(p, o->heads * T * S), *z = pass_memory(p, T * HK);
+    pass_nudge(p, MHA_SITE_Q, o->kind, q, HK, K);
+    pass_nudge(p, MHA_SITE_K, o->kind, k, GK, K);
+    pass_nudge(p, MHA_SITE_V, o->kind, v, GK, K);
+    score_rows(p, o, q, k, T, S, s);
+    softmax_rows(p, o->heads, T, S, s);
+    pass_nudge(p, MHA_SITE_PATTERN, o->kind, s, S, T * S);
+    for (size_t h = 0; h < o->heads; h++)
+        for (size_t i = 0; i < T; i++)
+            for (size_t d = 0; d < K; d++)
+                for (size_t j = 0; j < S; j++)
+                    z[i * HK + h * K + d] += s[(h * T + i) * S + j] * v[j * GK + h / group * K + d];
+    if (p->gates != NULL)
+        gate(p, o, z, T);
+    pass_nudge(p, MHA_SITE_Z, o->kind, z, HK, K);
+    assert_in_range(p->out->attn_count, 0, NAIVE_ATTN_MAX - 1);
+    p->out->attn[p->out->attn_count++] = (naive_attention){o->heads, T, S, s};
+    return z;
+}
