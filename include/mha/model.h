@@ -82,6 +82,21 @@ const mha_model_info *mha_model_info_get(const mha_model *m);
 /* The resolved program with shapes and tensor names, one step a line. Borrowed. */
 const char *mha_model_program(const mha_model *m);
 
+/* How a checkpoint makes one vector of the last hidden states of a text. */
+typedef enum mha_sentence_pooling {
+    MHA_SENTENCE_MEAN = 0, /* of all tokens; also when the checkpoint says nothing */
+    MHA_SENTENCE_FIRST,
+    MHA_SENTENCE_LAST,
+    MHA_SENTENCE_MAX, /* of each dimension over all tokens */
+} mha_sentence_pooling;
+typedef struct mha_sentence {
+    mha_sentence_pooling pooling;
+    bool normalise; /* to length 1 */
+} mha_sentence;
+/* Reads modules.json and the pooling module's config beside config.json, or the metadata of a GGUF
+ * file. MHA_ERR_UNSUPPORTED names a module or a pooling that is not one of the above. */
+mha_status mha_model_sentence(const mha_model *m, mha_sentence *out, mha_err *err);
+
 /* Tensors of the files in name order. */
 typedef struct mha_tensor_info {
     const char *name, *dtype;
