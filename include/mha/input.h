@@ -36,10 +36,11 @@ typedef struct mha_tokens {
 
 void mha_tokens_release(mha_tokens *t);
 
-/* Looks in a model directory for tokenizer.json, then vocab.txt, then vocab.json + merges.txt (with
- * tokenizer_config.json beside them). *out = NULL with MHA_OK when the directory has no tokenizer;
- * MHA_ERR_UNSUPPORTED, naming the kind, for a kind that is not implemented. */
-mha_status mha_tokenizer_open(mha_tokenizer **out, const char *directory, mha_err *err);
+/* The tokenizer of a model. In a directory tokenizer.json, then vocab.txt, then vocab.json +
+ * merges.txt (with tokenizer_config.json beside them); of a .gguf file its metadata. *out = NULL
+ * with MHA_OK when the model has no tokenizer; MHA_ERR_UNSUPPORTED, naming the kind, for a kind
+ * that is not implemented. */
+mha_status mha_tokenizer_open(mha_tokenizer **out, const char *path, mha_err *err);
 void mha_tokenizer_free(mha_tokenizer *t);
 
 /* *out is overwritten (its memory reused; zero-initialise it before the first call). text must be

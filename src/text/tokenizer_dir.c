@@ -557,7 +557,7 @@ static mha_status open_any(mha_tokenizer **out, const model_dir *d, mha_err *err
     return MHA_OK;
 }
 
-mha_status mha_tokenizer_open(mha_tokenizer **out, const char *path, mha_err *err)
+mha_status mha_tokenizer_open_directory(mha_tokenizer **out, const char *path, mha_err *err)
 {
     model_dir d = {.path = path};
     *out = NULL;
