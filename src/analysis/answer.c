@@ -116,7 +116,7 @@ static size_t positions(const mha_model_info *info, const mha_document *doc, int
     }
     case MHA_HEAD_MASKED:
         for (size_t t = 0; t < doc->n; t++) {
-            if (doc->ids[t] != mask_id)
+            if (mask_id >= 0 && doc->ids[t] != mask_id)
                 continue;
             if (out != NULL)
                 out[n] = t;
