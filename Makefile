@@ -150,22 +150,20 @@ fuzz:
 .PHONY: fuzz-programs
 fuzz-programs: $(fuzz_programs)
 
-## install: program, library, headers, manual page and completion, under $(DESTDIR)$(PREFIX)
+## install: program, library, headers, samples, manual page, under $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/mha
 	install -m 644 $(lib) $(DESTDIR)$(PREFIX)/lib/libmha.a
 	install -m 644 include/mha/*.h $(DESTDIR)$(PREFIX)/include/mha
 ifneq ($(program),)
 	install -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/mha-inspect
-endif
-ifneq ($(wildcard src/cli/mha-inspect.1),)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 src/cli/mha-inspect.1 $(DESTDIR)$(PREFIX)/share/man/man1
-endif
-ifneq ($(wildcard src/cli/completion.bash),)
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	install -m 644 src/cli/completion.bash \
+	install -m 644 src/cli/mha-inspect.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mha-inspect
+	install -d $(DESTDIR)$(PREFIX)/share/mha-inspect
+	cp -R samples/models $(DESTDIR)$(PREFIX)/share/mha-inspect
 endif
 
 ## uninstall: removes what install put there
@@ -173,7 +171,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/mha-inspect $(DESTDIR)$(PREFIX)/lib/libmha.a \
 		$(DESTDIR)$(PREFIX)/share/man/man1/mha-inspect.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mha-inspect
-	rm -rf $(DESTDIR)$(PREFIX)/include/mha
+	rm -rf $(DESTDIR)$(PREFIX)/include/mha $(DESTDIR)$(PREFIX)/share/mha-inspect
 
 ## clean: removes build/
 clean:
@@ -197,6 +195,9 @@ $(lib): $(lib_objects) $(B)/objects
 
 $(B)/mha-inspect: $(cli_objects) $(lib) $(B)/objects
 	$(link)
+
+# Where the program looks for its samples when they are not beside it.
+$(B)/obj/src/cli/sample.o: CPPFLAGS += -DMHA_SHARE_DIR='"$(PREFIX)/share/mha-inspect"'
 
 # Only these two files may use instructions that not every processor has.
 $(B)/obj/src/kernel/avx2.o: isa_flags := -mavx2 -mfma -mf16c

@@ -1,0 +1,287 @@
+/* inputs.c: turns documents into tokens, cuts what --max-tokens cuts, and asks the engine whether
+ * the model can take them. What is fed is decided here and nowhere else. */
+#include "cli/inputs.h"
+
+#include "base/fail.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/source.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define NAMED_SKIPS 5 /* notes about skipped documents without -v */
+
+static mha_status tokens_reserve(mha_tokens *t, size_t n, mha_err *err)
+{
+    size_t old = t->capacity;
+    if (n <= old)
+        return MHA_OK;
+    MHA_TRY(mha_grow((void **)&t->id, old, n, sizeof *t->id, err));
+    MHA_TRY(mha_grow((void **)&t->start, old, n, sizeof *t->start, err));
+    MHA_TRY(mha_grow((void **)&t->end, old, n, sizeof *t->end, err));
+    MHA_TRY(mha_grow((void **)&t->word, old, n, sizeof *t->word, err));
+    MHA_TRY(mha_grow((void **)&t->special, old, n, sizeof *t->special, err));
+    MHA_TRY(mha_grow((void **)&t->type, old, n, sizeof *t->type, err));
+    t->capacity = n;
+    return MHA_OK;
+}
+
+/* Whether the token goes on with the word of the token before it. */
+static bool continues_word(const mha_tokenizer *tokenizer, int32_t id)
+{
+    char first = ' ';
+    bool continues = false;
+    size_t n = mha_tokenizer_bytes(tokenizer, id, &first, 1, &continues);
+    return n > 0 && continues && first != ' ' && first != '\n' && first != '\t';
+}
+
+/* Ids as they are. The words that a tokenizer would have found are guessed from the pieces. */
+static mha_status tokens_from_ids(mha_tokens *t, const mha_tokenizer *tokenizer, const int32_t *ids,
+                                  size_t n, mha_err *err)
+{
+    int32_t word = -1;
+    MHA_TRY(tokens_reserve(t, n ? n : 1, err));
+    for (size_t i = 0; i < n; i++) {
+        t->id[i] = ids[i];
+        t->word[i] = -1;
+        if (!tokenizer)
+            continue;
+        t->special[i] = mha_tokenizer_is_special(tokenizer, ids[i]);
+        if (t->special[i])
+            continue;
+        if (i == 0 || t->word[i - 1] < 0 || !continues_word(tokenizer, ids[i]))
+            word++;
+        t->word[i] = word;
+    }
+    t->n = n;
+    return MHA_OK;
+}
+
+static void tokens_move(mha_tokens *t, size_t to, size_t from, size_t n)
+{
+    memmove(t->id + to, t->id + from, n * sizeof *t->id);
+    memmove(t->start + to, t->start + from, n * sizeof *t->start);
+    memmove(t->end + to, t->end + from, n * sizeof *t->end);
+    memmove(t->word + to, t->word + from, n * sizeof *t->word);
+    memmove(t->special + to, t->special + from, n * sizeof *t->special);
+    memmove(t->type + to, t->type + from, n * sizeof *t->type);
+}
+
+static bool from_template(const mha_tokens *t, size_t i)
+{
+    return t->special[i] && t->end[i] == 0;
+}
+
+/* Cuts to `limit` tokens. Of a text the special tokens at the end stay: a model that was trained
+ * with [SEP] gets it. false: it was short enough. */
+static bool tokens_cut(mha_tokens *t, bool text, size_t limit)
+{
+    if (t->n <= limit)
+        return false;
+    size_t tail = 0;
+    while (text && tail < limit && from_template(t, t->n - 1 - tail))
+        tail++;
+    tokens_move(t, limit - tail, t->n - tail, tail);
+    t->n = limit;
+    return true;
+}
+
+/* The decoder reads its start token and then the target without the end token, so that each of its
+ * rows predicts the next token of the target. */
+static mha_status target_from_text(mha_cli *cli, mha_tokens *t, const mha_source *s, mha_err *err)
+{
+    int32_t start = cli->info->decoder_start;
+    mha_tokens plain = {0};
+    mha_status status;
+    if (start < 0)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "the model names no start token for its decoder; use --target-ids");
+    MHA_TRY_GOTO(
+        status,
+        mha_tokenizer_encode(cli->tokenizer, s->target, s->target_n, NULL, 0, true, &plain, err),
+        out);
+    size_t n = plain.n;
+    while (n > 0 && from_template(&plain, n - 1))
+        n--;
+    MHA_TRY_GOTO(status, tokens_reserve(t, n + 1, err), out);
+    t->id[0] = start;
+    t->word[0] = -1;
+    t->special[0] = 1;
+    for (size_t i = 0; i < n; i++) {
+        t->id[i + 1] = plain.id[i];
+        t->start[i + 1] = plain.start[i];
+        t->end[i + 1] = plain.end[i];
+        t->word[i + 1] = plain.word[i];
+        t->special[i + 1] = plain.special[i];
+    }
+    t->n = n + 1;
+out:
+    mha_tokens_release(&plain);
+    return status;
+}
+
+static mha_status text_encode(mha_cli *cli, mha_input *in, const mha_source *s, mha_err *err)
+{
+    MHA_TRY(mha_need_tokenizer(cli, err));
+    MHA_TRY(mha_tokenizer_encode(cli->tokenizer, s->text, s->text_n, s->pair, s->pair_n,
+                                 !mha_args_has(&cli->args, MHA_OPT_NO_SPECIAL), &in->source, err));
+    in->from_text = true;
+    for (size_t i = 0; i < in->source.n; i++)
+        if (in->source.end[i] > 0)
+            return MHA_OK;
+    return mha_fail(err, MHA_ERR_LIMIT, "an empty document");
+}
+
+static mha_status input_encode(mha_cli *cli, mha_input *in, const mha_source *s, mha_err *err)
+{
+    bool reads_target = cli->info->layers[MHA_ENC] && cli->info->layers[MHA_DEC];
+    in->has_special = cli->tokenizer != NULL;
+    if (s->text)
+        MHA_TRY(text_encode(cli, in, s, err));
+    else
+        MHA_TRY(tokens_from_ids(&in->source, cli->tokenizer, s->ids, s->ids_n, err));
+    if (!s->target && !s->target_ids)
+        return MHA_OK;
+    in->has_target = reads_target;
+    if (!reads_target) {
+        if (s->file) /* a field of a file that other models read */
+            return MHA_OK;
+        return mha_fail(err, MHA_ERR_ARG, "a target needs a decoder that reads an encoder");
+    }
+    if (s->target_ids)
+        return tokens_from_ids(&in->target, cli->tokenizer, s->target_ids, s->target_ids_n, err);
+    MHA_TRY(mha_need_tokenizer(cli, err));
+    in->target_text = true;
+    return target_from_text(cli, &in->target, s, err);
+}
+
+static mha_document input_document(const mha_input *in)
+{
+    mha_document d = {.ids = in->source.id, .n = in->source.n, .types = in->source.type};
+    if (in->has_special)
+        d.special = in->source.special;
+    if (in->has_target) {
+        d.target_ids = in->target.id;
+        d.target_n = in->target.n;
+        d.target_special = in->has_special ? in->target.special : NULL;
+    }
+    return d;
+}
+
+static void input_release(mha_input *in)
+{
+    mha_tokens_release(&in->source);
+    mha_tokens_release(&in->target);
+}
+
+/* One document: appended, or skipped with a note when it is one of several. */
+static mha_status input_add(mha_cli *cli, const mha_source *s, size_t index, uint64_t limit,
+                            mha_err *err)
+{
+    mha_inputs *all = &cli->inputs;
+    mha_input in = {.index = index};
+    mha_err own = {0};
+    char name[128];
+    mha_status status = input_encode(cli, &in, s, &own);
+    bool cut = status == MHA_OK && tokens_cut(&in.source, in.from_text, limit);
+    mha_document d = input_document(&in);
+    if (status == MHA_OK)
+        status = mha_engine_check(cli->engine, &d, &own);
+    if (status == MHA_OK) {
+        all->truncated += cut;
+        all->tokens += d.n + d.target_n;
+        all->targets = all->targets && in.has_target;
+        all->documents[all->count] = d;
+        all->items[all->count++] = in;
+        return MHA_OK;
+    }
+    input_release(&in);
+    mha_source_name(s, name, sizeof name);
+    if (status != MHA_ERR_LIMIT || all->given == 1) {
+        if (all->given == 1 && !s->file)
+            return mha_fail(err, status, "%s", own.message);
+        return mha_fail(err, status, "%s: %s", name, own.message);
+    }
+    if (all->skipped++ < NAMED_SKIPS || cli->verbose)
+        mha_note(cli, "skipped %s: %s", name, own.message);
+    return MHA_OK;
+}
+
+static mha_status inputs_fill(mha_cli *cli, const mha_sources *sources, mha_err *err)
+{
+    mha_inputs *all = &cli->inputs;
+    uint64_t docs = UINT64_MAX, limit = SIZE_MAX;
+    MHA_TRY(mha_args_uint(&cli->args, MHA_OPT_MAX_DOCS, 1, UINT64_MAX, &docs, err));
+    MHA_TRY(mha_args_uint(&cli->args, MHA_OPT_MAX_TOKENS, 1, SIZE_MAX, &limit, err));
+    all->given = sources->count < docs ? sources->count : docs;
+    all->targets = true;
+    if (!all->given)
+        return mha_fail(err, MHA_ERR_ARG,
+                        "no input: give --text, --file, --ids or --ids-file with documents");
+    MHA_TRY(mha_alloc((void **)&all->items, all->given, sizeof *all->items, err));
+    MHA_TRY(mha_alloc((void **)&all->documents, all->given, sizeof *all->documents, err));
+    for (size_t i = 0; i < all->given; i++)
+        MHA_TRY(input_add(cli, &sources->items[i], i, limit, err));
+    all->skipped += sources->empty_lines;
+    if (sources->empty_lines)
+        mha_note(cli, "skipped %zu empty line%s", sources->empty_lines,
+                 sources->empty_lines == 1 ? "" : "s");
+    if (all->truncated)
+        mha_note(cli, "--max-tokens cut %zu of %zu documents to %" PRIu64 " tokens", all->truncated,
+                 all->given, limit);
+    size_t refused = all->given - all->count;
+    if (refused > NAMED_SKIPS && !cli->verbose)
+        mha_note(cli, "skipped %zu documents in all; -v names each", refused);
+    if (!all->count)
+        return mha_cannot(cli, err, "nothing to measure: all %zu documents were skipped",
+                          all->given);
+    return MHA_OK;
+}
+
+mha_status mha_inputs_load(mha_cli *cli, mha_err *err)
+{
+    mha_sources sources;
+    uint64_t max_bytes = 0;
+    mha_status status = mha_limit_get(cli, "file", &max_bytes, err);
+    if (status == MHA_OK) {
+        status = mha_sources_read(&sources, &cli->args, max_bytes, err);
+        if (status == MHA_OK)
+            status = inputs_fill(cli, &sources, err);
+        mha_sources_release(&sources);
+    }
+    return status;
+}
+
+mha_document mha_inputs_complete(const mha_cli *cli, size_t i, int32_t *start)
+{
+    mha_document d = cli->inputs.documents[i];
+    bool reads_encoder = cli->info->layers[MHA_ENC] && cli->info->layers[MHA_DEC];
+    *start = cli->info->decoder_start;
+    if (reads_encoder && !d.target_n && *start >= 0) {
+        d.target_ids = start;
+        d.target_n = 1;
+    }
+    return d;
+}
+
+mha_status mha_inputs_words(mha_words **out, const mha_cli *cli, mha_err *err)
+{
+    const mha_inputs *in = &cli->inputs;
+    if (!cli->tokenizer)
+        return mha_fail(err, MHA_ERR_ARG, "--words needs a tokenizer, and %s has none",
+                        cli->args.operand);
+    MHA_TRY(mha_alloc((void **)out, in->count, sizeof **out, err));
+    for (size_t i = 0; i < in->count; i++)
+        (*out)[i] = (mha_words){in->items[i].source.word, in->items[i].target.word};
+    return MHA_OK;
+}
+
+void mha_inputs_release(mha_inputs *in)
+{
+    for (size_t i = 0; i < in->count; i++)
+        input_release(&in->items[i]);
+    mha_free(in->items);
+    mha_free(in->documents);
+    *in = (mha_inputs){0};
+}

@@ -1,0 +1,43 @@
+/* inputs.h: the documents of the command line, as tokens. */
+#ifndef MHA_CLI_INPUTS_H
+#define MHA_CLI_INPUTS_H
+
+#include "cli/options.h"
+#include "mha/input.h"
+#include "mha/run.h"
+#include "mha/trace.h"
+
+/* One document as it is fed. Tokens own their arrays. */
+typedef struct mha_input {
+    size_t index; /* absolute: skipped documents count */
+    mha_tokens source, target;
+    bool from_text;   /* source: start, end and word are those of the text */
+    bool target_text; /* target likewise */
+    bool has_target;
+    bool has_special; /* the special flags mean something */
+} mha_input;
+
+typedef struct mha_inputs {
+    mha_input *items;        /* [count] */
+    mha_document *documents; /* [count] the same, as the engine takes them */
+    size_t count;
+    size_t given;     /* before any were skipped */
+    size_t skipped;   /* too long, empty, an id outside the vocabulary */
+    size_t truncated; /* cut by --max-tokens */
+    size_t tokens;    /* all that are fed, targets too */
+    bool targets;     /* every document has a target */
+} mha_inputs;
+
+/* Reads, tokenises and checks everything that the command line names; cli->model must be open.
+ * A document that the model cannot take is an error when it is the only one, and is skipped and
+ * named otherwise. */
+mha_status mha_inputs_load(mha_cli *cli, mha_err *err);
+/* Document i; a decoder that reads an encoder starts from its start token when there is no target.
+ * *start is the caller's room for that token. */
+mha_document mha_inputs_complete(const mha_cli *cli, size_t i, int32_t *start);
+/* *out = [count] the words of each document, owned (mha_free), the numbers borrowed. MHA_ERR_ARG
+ * when they are not known. */
+mha_status mha_inputs_words(mha_words **out, const mha_cli *cli, mha_err *err);
+void mha_inputs_release(mha_inputs *in);
+
+#endif

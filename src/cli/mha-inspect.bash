@@ -1,0 +1,67 @@
+# Completion of mha-inspect for bash.
+_mha_inspect()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap help" -- "$word"))
+        return
+    fi
+    case $before in
+    --text) return ;;
+    --pair) return ;;
+    --target) return ;;
+    --file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --ids) return ;;
+    --target-ids) return ;;
+    --ids-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --max-docs) return ;;
+    --max-tokens) return ;;
+    --generate) return ;;
+    --temperature) return ;;
+    --top) return ;;
+    --sites) return ;;
+    --layers) return ;;
+    --heads) return ;;
+    --stack) COMPREPLY=($(compgen -W "enc dec" -- "$word")); return ;;
+    --kind) COMPREPLY=($(compgen -W "self cross" -- "$word")); return ;;
+    --special) COMPREPLY=($(compgen -W "keep mass renorm" -- "$word")); return ;;
+    --sort) return ;;
+    --bootstrap) return ;;
+    --ci) return ;;
+    --rows) return ;;
+    --cols) return ;;
+    --labels) COMPREPLY=($(compgen -W "tokens words none" -- "$word")); return ;;
+    --scale) COMPREPLY=($(compgen -W "linear log clip" -- "$word")); return ;;
+    --colormap) return ;;
+    --width) return ;;
+    --dpi) return ;;
+    --font) return ;;
+    --font-size) return ;;
+    --title) return ;;
+    --caption) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    -o) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --format) return ;;
+    --threads) return ;;
+    --isa) COMPREPLY=($(compgen -W "ref avx2 avx512" -- "$word")); return ;;
+    --seed) return ;;
+    --memory) return ;;
+    --limit) return ;;
+    --progress) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;
+    esac
+    case ${COMP_WORDS[1]} in
+    info) options="--program --tensors --hash -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    tokens) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    run) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --generate --sample --temperature --top -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    maps) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --sites --layers --heads --stack --kind --words -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    heads) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --words --special --per-document --by-layer --sort --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    heatmap) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --words --special --rows --cols --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    help) options="--version --help" ;;
+    *) return ;;
+    esac
+    case $word in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+    esac
+}
+complete -o filenames -F _mha_inspect mha-inspect
