@@ -7,7 +7,7 @@
 mha_status mha_tape_step(mha_forward *f, const mha_step *s, mha_err *err)
 {
     mha_tape *t = f->tape;
-    if (t == NULL)
+    if (t == NULL || s->op == MHA_OP_LOGITS) /* the read-out is differentiated on the spot */
         return MHA_OK;
     if (t->count == t->capacity) {
         size_t more = t->capacity == 0 ? 64 : t->capacity * 2;

@@ -4,7 +4,7 @@
 
 #include "mha/run.h"
 
-#define TERMS_MAX 64
+#define TERMS_MAX 160
 
 typedef struct terms {
     mha_prediction term[TERMS_MAX];
