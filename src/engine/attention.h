@@ -40,7 +40,7 @@ void mha_mask_span(const mha_attn_args *a, size_t i, size_t keys, size_t *lo, si
  * slice that starts at bias + T − 1 − i. */
 void mha_bias_fill(const mha_attn_args *a, uint32_t h, size_t T, size_t S, float *bias);
 
-/* T5's bucket of a relative position r = key − query (methods F): exact up to a half, then by
+/* The bucket of a relative position r = key − query (methods F): exact up to a half, then by
  * logarithm, the last bucket from max_distance on. The logarithm is float32 like the reference's.
  */
 uint32_t mha_bias_bucket(int64_t r, uint32_t buckets, uint32_t max_distance, bool bidirectional);
