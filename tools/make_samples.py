@@ -32,7 +32,13 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    logging,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 20240229
@@ -242,10 +248,10 @@ def shakespeare(args):
     save_file(state, out / "model.safetensors", metadata={"format": "pt"})
     config.architectures = ["GPT2LMHeadModel"]
     config.dtype = "float16"
-    written = config.to_dict()
-    written.pop("_name_or_path", None)
-    (out / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
+    config.save_pretrained(out)
     write_tokenizer(tok, out)
+    for file in out.iterdir():
+        file.chmod(0o644)
     describe(out, "KING RICHARD:\nWhat")
 
 
@@ -259,6 +265,8 @@ def main():
     parser.add_argument("--check", action="store_true", help="only print the numbers of the model")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     torch.use_deterministic_algorithms(True)
     if args.check:
         describe(args.out / args.model, "KING RICHARD:\nWhat")
