@@ -2,11 +2,11 @@
  * in safetensors.h. It may not look at the tensors' bytes. */
 #include "io/safetensors_write.h"
 
+#include "base/buf.h"
 #include "base/fail.h"
+#include "io/safetensors.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define ALIGNMENT 8
 
@@ -47,22 +47,30 @@ static mha_status add_tensor(json_t *root, const mha_tensor *t, uint64_t *at, mh
     return MHA_OK;
 }
 
+static int add_text(const char *text, size_t n, void *buf)
+{
+    return mha_buf_add(buf, text, n, NULL) == MHA_OK ? 0 : -1;
+}
+
 static mha_status write_text(mha_outfile *f, const json_t *root, mha_err *err)
 {
     static const char spaces[ALIGNMENT] = "        ";
-    char *text = json_dumps(root, JSON_COMPACT);
-    if (!text)
-        return mha_fail(err, MHA_ERR_NOMEM, "%s: out of memory", f->path);
-    size_t n = strlen(text), pad = (ALIGNMENT - n % ALIGNMENT) % ALIGNMENT;
+    mha_buf text;
+    mha_buf_init(&text, MHA_SAFETENSORS_HEADER_MAX);
+    if (json_dump_callback(root, add_text, &text, JSON_COMPACT) != 0) {
+        mha_buf_release(&text);
+        return mha_fail(err, MHA_ERR_LIMIT, "%s: the header is too large", f->path);
+    }
+    size_t pad = (ALIGNMENT - text.size % ALIGNMENT) % ALIGNMENT;
     unsigned char length[8];
     for (int i = 0; i < 8; i++)
-        length[i] = (unsigned char)((n + pad) >> (8 * i));
+        length[i] = (unsigned char)((text.size + pad) >> (8 * i));
     mha_status status = mha_outfile_write(f, length, sizeof length, err);
     if (status == MHA_OK)
-        status = mha_outfile_write(f, text, n, err);
+        status = mha_outfile_write(f, text.data, text.size, err);
     if (status == MHA_OK)
         status = mha_outfile_write(f, spaces, pad, err);
-    free(text); /* jansson's */
+    mha_buf_release(&text);
     return status;
 }
 

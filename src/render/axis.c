@@ -26,7 +26,7 @@ static double cell_size(const mha_axis_layout *a, double length)
 /* The smallest distance between the middles of neighbouring labels, in cells. */
 static double label_distance(const mha_axis *axis, size_t every)
 {
-    double nearest = INFINITY;
+    double nearest = HUGE_VAL;
     for (size_t i = every; i < axis->count; i += every) {
         const mha_label *a = &axis->labels[i - every], *b = &axis->labels[i];
         double d =
@@ -99,7 +99,7 @@ static double label_middle(const mha_label *label, double cell)
 /* Labels below the map lie flat when none touches the next. */
 static bool lie_flat(const mha_axis_layout *a, const mha_figure *f, double cell)
 {
-    double end = -INFINITY;
+    double end = -HUGE_VAL;
     for (size_t i = 0; i < a->axis->count; i += a->every) {
         double half = mha_figure_width(f, a->texts[i], a->size) / 2;
         double middle = label_middle(&a->axis->labels[i], cell);

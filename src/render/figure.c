@@ -133,8 +133,9 @@ static mha_status sentence_add(mha_buf *b, const char *sentence, mha_err *err)
     return mha_buf_adds(b, sentence, err);
 }
 
-static mha_status sentence_format(mha_figure *f, bool note, const char *format, va_list args,
-                                  mha_err *err)
+__attribute__((format(printf, 3, 0))) static mha_status sentence_format(mha_figure *f, bool note,
+                                                                        const char *format,
+                                                                        va_list args, mha_err *err)
 {
     char *clean = NULL;
     void *text = NULL;

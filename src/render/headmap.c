@@ -65,7 +65,7 @@ static mha_status map_make(headmap_layout *l, mha_figure *f, mha_err *err)
 static mha_status scale_make(headmap_layout *l, const mha_figure *f, mha_err *err)
 {
     const mha_heat *map = l->map;
-    double lo = INFINITY;
+    double lo = HUGE_VAL;
     MHA_TRY(mha_color_scale_of(&l->scale, &map, 1, f->options->scale, err));
     for (size_t r = 0; r < map->tile_rows; r++)
         for (size_t c = 0; c < map->tile_cols; c++)

@@ -18,7 +18,7 @@ typedef struct extent {
 
 static extent extent_of(const mha_heat *const *maps, size_t count)
 {
-    extent e = {INFINITY, -INFINITY, 0};
+    extent e = {HUGE_VAL, -HUGE_VAL, 0};
     for (size_t m = 0; m < count; m++) {
         for (size_t r = 0; maps[m] && r < maps[m]->tile_rows; r++) {
             for (size_t c = 0; c < maps[m]->tile_cols; c++) {

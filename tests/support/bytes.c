@@ -23,9 +23,12 @@ static void add_le(mha_buf *b, unsigned long long value, unsigned n)
 
 static void add_fill(mha_buf *b, int byte, size_t n)
 {
-    const char c = (char)byte;
-    while (n-- > 0)
-        add(b, &c, 1);
+    unsigned char chunk[4096];
+    memset(chunk, byte, sizeof chunk);
+    for (size_t piece; n > 0; n -= piece) {
+        piece = n < sizeof chunk ? n : sizeof chunk;
+        add(b, chunk, piece);
+    }
 }
 
 /* |text| (or ~text~) with its length before it in `prefix` bytes. Returns what follows. */
@@ -87,7 +90,7 @@ static unsigned text_prefix(char kind)
 unsigned char *bytes_make(const char *recipe, size_t *n)
 {
     mha_buf b;
-    mha_buf_init(&b, (size_t)64 << 20);
+    mha_buf_init(&b, (size_t)128 << 20);
     for (const char *p = recipe; *p;) {
         char kind = *p++;
         if (kind == ' ')

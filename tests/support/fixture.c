@@ -116,7 +116,7 @@ const fixture_array *fixture_find(const fixture *f, const char *name)
     return NULL;
 }
 
-static void array_name(const mha_block *b, char *out, size_t cap)
+void fixture_array_name(const mha_block *b, char *out, size_t cap)
 {
     const char *stack = mha_stack_name(b->stack), *site = mha_site_name(b->site);
     if (b->site == MHA_SITE_LOGITS)
@@ -143,7 +143,7 @@ static int deliver(void *context, const mha_block *b, size_t worker)
     (void)worker;
     fixture_check *c = context;
     char name[64];
-    array_name(b, name, sizeof name);
+    fixture_array_name(b, name, sizeof name);
     const fixture_array *a = fixture_find(c->f, name);
     c->blocks++;
     if (a == NULL) {

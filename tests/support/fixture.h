@@ -32,6 +32,8 @@ void fixture_expected_of(const char *model, char *out, size_t cap);
 bool fixture_open(fixture *f, const char *model, int n);
 void fixture_close(fixture *f);
 const fixture_array *fixture_find(const fixture *f, const char *name);
+/* The array that a block is part of, as in the command-line contract: "enc.self.0.pattern". */
+void fixture_array_name(const mha_block *b, char *out, size_t cap);
 
 /* A probe that compares every block it is given with the fixture. */
 typedef struct fixture_check {
