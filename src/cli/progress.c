@@ -19,12 +19,15 @@ static volatile sig_atomic_t running, interrupted;
 
 static void on_signal(int number)
 {
+    static const char message[] = "mha-inspect: interrupted\n";
     (void)number;
     if (running && !interrupted) {
         interrupted = 1;
         return;
     }
     mha_outfile_abort_all();
+    ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+    (void)written;
     _exit(MHA_EXIT_SIGNAL);
 }
 
