@@ -8,18 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static char models[][24] = {
-    "bert-mlm",     "bert-class",     "bert-base",         "bert-base-prefixed",
-    "bert-tf",      "bert-base.gguf", "roberta-mlm",       "roberta-class",
-    "roberta-old",  "distilbert-mlm", "distilbert-class",  "gpt2-lm",
-    "gpt2-inverse", "gpt2-class",     "gpt2-old",          "gpt2-f16",
-    "gpt2-lm.gguf", "llama-gqa",      "llama-gqa-sharded", "llama-gqa.gguf",
-    "llama-bf16",   "llama-rope3",    "llama-rope3-old",   "llama-rope3.gguf",
-    "mistral",      "qwen2",          "qwen2.gguf",        "qwen3",
-    "qwen3.gguf",   "gemma3",         "gemma3-old",        "gemma3.gguf",
-    "t5",           "t5-gated",       "t5-resaved",
-};
-
 static double worst_hidden(const fixture_check *c)
 {
     double worst = 0;
@@ -76,8 +64,10 @@ static void check_model(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[sizeof models / sizeof models[0]];
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        tests[i] = (struct CMUnitTest){models[i], check_model, NULL, NULL, models[i]};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static fixture_models models;
+    static struct CMUnitTest tests[FIXTURE_MODELS_MAX];
+    fixture_models_find(&models);
+    for (size_t i = 0; i < models.count; i++)
+        tests[i] = (struct CMUnitTest){models.name[i], check_model, NULL, NULL, models.name[i]};
+    return _cmocka_run_group_tests("families", tests, models.count, NULL, NULL);
 }

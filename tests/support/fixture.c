@@ -1,6 +1,7 @@
 /* fixture.c: reading reference runs and comparing blocks with them. */
 #include "support/fixture.h"
 #include "support/test.h"
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,23 +15,72 @@ void fixture_path(char *out, size_t cap, const char *model, const char *file)
              file != NULL ? "/" : "", file != NULL ? file : "");
 }
 
-void fixture_expected_of(const char *model, char *out, size_t cap)
+/* The next line of same.tsv as two words; false at the end. */
+static bool next_form(FILE *f, char line[256], char **base)
 {
-    char path[1024], line[256];
+    if (fgets(line, 256, f) == NULL)
+        return false;
+    *base = strchr(line, '\t');
+    assert_non_null(*base);
+    *(*base)++ = 0;
+    (*base)[strcspn(*base, "\r\n")] = 0;
+    return true;
+}
+
+static FILE *open_forms(void)
+{
+    char path[1024];
     fixture_path(path, sizeof path, "same.tsv", NULL);
-    snprintf(out, cap, "%s", model);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
-    while (fgets(line, sizeof line, f) != NULL) {
-        char *tab = strchr(line, '\t');
-        if (tab == NULL)
-            continue;
-        *tab = 0;
-        tab[1 + strcspn(tab + 1, "\r\n")] = 0;
+    return f;
+}
+
+void fixture_expected_of(const char *model, char *out, size_t cap)
+{
+    char line[256], *base;
+    snprintf(out, cap, "%s", model);
+    FILE *f = open_forms();
+    while (next_form(f, line, &base))
         if (strcmp(line, model) == 0)
-            snprintf(out, cap, "%s", tab + 1);
-    }
+            snprintf(out, cap, "%s", base);
     fclose(f);
+}
+
+static void models_add(fixture_models *list, const char *name)
+{
+    assert_true(list->count < FIXTURE_MODELS_MAX && strlen(name) < FIXTURE_NAME_MAX);
+    snprintf(list->name[list->count++], FIXTURE_NAME_MAX, "%s", name);
+}
+
+static bool is_there(const char *model, const char *file)
+{
+    char path[1024];
+    fixture_path(path, sizeof path, model, file);
+    return access(path, F_OK) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+void fixture_models_find(fixture_models *out)
+{
+    char path[1024], line[256], *base;
+    out->count = 0;
+    fixture_path(path, sizeof path, "", NULL);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (is_there(e->d_name, "config.json") && is_there(e->d_name, "expected.0.npz"))
+            models_add(out, e->d_name);
+    closedir(d);
+    FILE *f = open_forms();
+    while (next_form(f, line, &base))
+        models_add(out, line);
+    fclose(f);
+    qsort(out->name, out->count, sizeof out->name[0], by_name);
 }
 
 static void read_array(fixture_array *a, mha_npz *z, size_t i, const char *path)

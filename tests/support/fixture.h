@@ -28,6 +28,14 @@ void fixture_path(char *out, size_t cap, const char *model, const char *file);
 /* The model whose expected arrays `model` must reproduce, by tests/data/models/same.tsv; itself
  * when it is not listed there. */
 void fixture_expected_of(const char *model, char *out, size_t cap);
+
+enum { FIXTURE_MODELS_MAX = 512, FIXTURE_NAME_MAX = 64 };
+typedef struct fixture_models {
+    char name[FIXTURE_MODELS_MAX][FIXTURE_NAME_MAX];
+    size_t count;
+} fixture_models;
+/* Every model that has expected arrays or must reproduce those of another, by name. */
+void fixture_models_find(fixture_models *out);
 /* Loads MODEL/expected.N.npz; false when there is no such file. Fails the test on anything else. */
 bool fixture_open(fixture *f, const char *model, int n);
 void fixture_close(fixture *f);
