@@ -368,6 +368,14 @@ mha_status mha_corpus_open_ids(mha_corpus **out, const char *path, uint64_t max_
                           (unsigned long long)most);
     if (status == MHA_OK)
         status = mha_corpus_parse_numpy(out, archive, f.data, f.size, path, most, err);
+    /* A file that shrank meanwhile has given zeros for ids. */
+    if (status == MHA_OK) {
+        status = mha_filemap_check(&f, err);
+        if (status != MHA_OK) {
+            mha_corpus_close(*out);
+            *out = NULL;
+        }
+    }
     mha_filemap_close(&f);
     return status;
 }
