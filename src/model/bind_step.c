@@ -4,7 +4,6 @@
 #include "base/fail.h"
 #include "model/binder.h"
 #include "model/ops.h"
-#include "model/rope.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,10 +11,7 @@
 
 enum { TEXT_MAX = 600 };
 
-static mha_status misfit(const mha_binder *b, const mha_spec_step *s, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static mha_status misfit(const mha_binder *b, const mha_spec_step *s, const char *format, ...)
+mha_status mha_bind_misfit(const mha_binder *b, const mha_spec_step *s, const char *format, ...)
 {
     char text[TEXT_MAX];
     va_list list;
@@ -42,11 +38,11 @@ static mha_status bind_slot_arg(mha_binder *b, const mha_spec_step *s, const mha
     const mha_op_arg *def = arg->def;
     char *base = (char *)d;
     if (!bound->done)
-        return misfit(b, s, "slot %s belongs to layers and is not known here",
-                      b->spec->slots[arg->slot].name);
+        return mha_bind_misfit(b, s, "slot %s belongs to layers and is not known here",
+                               b->spec->slots[arg->slot].name);
     if (bound->tensor == NULL)
-        return def->required ? misfit(b, s, "needs %s, but the file has no %s", def->name,
-                                      b->spec->slots[arg->slot].name)
+        return def->required ? mha_bind_misfit(b, s, "needs %s, but the file has no %s", def->name,
+                                               b->spec->slots[arg->slot].name)
                              : MHA_OK;
     mark_used(b, bound->tensor);
     switch (def->kind) {
@@ -169,120 +165,23 @@ static mha_status bind_arg(mha_binder *b, const mha_spec_step *s, const mha_spec
 
 /* ---------------------------------------------------------------------------- checks */
 
-static mha_status check_linear(const mha_binder *b, const mha_spec_step *s, const char *name,
-                               const mha_weight *w, uint32_t out, uint32_t in)
+mha_status mha_bind_linear_check(const mha_binder *b, const mha_spec_step *s, const char *name,
+                                 const mha_weight *w, uint32_t out, uint32_t in)
 {
     if (w->out == out && w->in == in)
         return MHA_OK;
-    return misfit(b, s, "%s is [%u, %u], needed is [%u, %u]", name, w->out, w->in, out, in);
-}
-
-static mha_status bind_rope(mha_binder *b, const mha_spec_step *s, mha_draft *d)
-{
-    mha_attn_args *a = &d->step.attn;
-    if (a->rope_width == 0)
-        a->rope_width = a->width;
-    if (d->theta.kind != MHA_VALUE_NUMBER)
-        return misfit(b, s, "rope needs theta=NUMBER");
-    const json_t *scaling = d->scaling.kind == MHA_VALUE_JSON ? d->scaling.json : NULL;
-    if (d->scaling.kind != MHA_VALUE_JSON && d->scaling.kind != MHA_VALUE_NULL)
-        return misfit(b, s, "scaling is not an object");
-    if (d->divisors != NULL && d->divisor_count != a->rope_width / 2)
-        return misfit(b, s, "%u divisors for %u frequencies", d->divisor_count, a->rope_width / 2);
-    for (size_t i = 0; i < MHA_ROPE_CACHE; i++) {
-        const mha_rope_entry *e = &b->rope[i];
-        if (e->freq != NULL && e->width == a->rope_width && e->theta == d->theta.number &&
-            e->scaling == scaling && e->divisors == d->divisors) {
-            a->rope_freq = e->freq;
-            a->rope_mscale = e->mscale;
-            return MHA_OK;
-        }
-    }
-    float *freq;
-    mha_rope_settings settings = {a->rope_width, a->width,    d->theta.number,
-                                  scaling,       d->divisors, d->positions};
-    MHA_TRY(mha_arena_alloc((void **)&freq, b->memory, a->rope_width / 2, sizeof *freq, b->err));
-    mha_status status = mha_rope_fill(freq, &a->rope_mscale, &settings, b->err);
-    if (status != MHA_OK)
-        return mha_fail_prefix(b->err, status, b->config_file);
-    a->rope_freq = freq;
-    b->rope[b->rope_next++ % MHA_ROPE_CACHE] = (mha_rope_entry){
-        a->rope_width, d->theta.number, scaling, d->divisors, freq, a->rope_mscale};
-    return MHA_OK;
-}
-
-/* The table of relative positions: [buckets, H]. */
-static mha_status bind_bias(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
-{
-    mha_attn_args *a = &d->step.attn;
-    a->bias = MHA_BIAS_BUCKETS;
-    a->bias_buckets = d->bucket_count / a->heads;
-    /* half of the buckets of a side are single distances, the others grow up to `distance` */
-    uint32_t exact = a->bias_buckets / (a->bias_bidirectional ? 4 : 2);
-    if (d->bucket_count % a->heads != 0 || exact == 0 || a->bias_max_distance <= exact)
-        return misfit(b, s, "%u numbers for %u heads and distance %u are no table of buckets",
-                      d->bucket_count, a->heads, a->bias_max_distance);
-    return MHA_OK;
-}
-
-static mha_status qk_norm(const mha_binder *b, const mha_spec_step *s, const mha_draft *d,
-                          const char *name, mha_norm_args *norm)
-{
-    if (norm->n == 0)
-        return MHA_OK;
-    if (norm->n != d->step.attn.width)
-        return misfit(b, s, "%s has %u gains for heads of %u", name, norm->n, d->step.attn.width);
-    norm->kind = (mha_norm_kind)d->qk_norm;
-    norm->eps = d->qk_eps;
-    return MHA_OK;
-}
-
-static mha_status finish_attn(mha_binder *b, const mha_spec_step *s, mha_draft *d)
-{
-    mha_attn_args *a = &d->step.attn;
-    if (a->kv_heads == 0)
-        a->kv_heads = a->heads;
-    if (a->heads == 0 || a->heads > UINT16_MAX || a->width == 0)
-        return misfit(b, s, "%u heads of width %u", a->heads, a->width);
-    if (a->heads % a->kv_heads != 0)
-        return misfit(b, s, "%u heads cannot share %u key/value heads", a->heads, a->kv_heads);
-    uint64_t inner = (uint64_t)a->heads * a->width, shared = (uint64_t)a->kv_heads * a->width;
-    if (inner > INT32_MAX)
-        return misfit(b, s, "%u heads of width %u are too many", a->heads, a->width);
-    uint32_t in = b->width[s->src], memory = a->keys == MHA_KEYS_MEMORY ? b->width[MHA_E] : in;
-    if (memory == 0)
-        return misfit(b, s, "no encoder ran before: keys=memory has nothing to read");
-    MHA_TRY(check_linear(b, s, "q", &a->q, (uint32_t)inner, in));
-    MHA_TRY(check_linear(b, s, "k", &a->k, (uint32_t)shared, memory));
-    MHA_TRY(check_linear(b, s, "v", &a->v, (uint32_t)shared, memory));
-    MHA_TRY(check_linear(b, s, "o", &a->o, a->o.out, (uint32_t)inner));
-    if (a->keys == MHA_KEYS_MEMORY && (d->causal || a->window > 0 || a->rope != MHA_ROPE_NONE))
-        return misfit(b, s, "memory has no order: no causal, window or rope");
-    a->mask = d->causal ? (a->window > 0 ? MHA_MASK_CAUSAL_WINDOW : MHA_MASK_CAUSAL)
-                        : (a->window > 0 ? MHA_MASK_WINDOW : MHA_MASK_FULL);
-    MHA_TRY(qk_norm(b, s, d, "q_norm", &a->q_norm));
-    MHA_TRY(qk_norm(b, s, d, "k_norm", &a->k_norm));
-    a->rope_mscale = 1;
-    if (a->rope != MHA_ROPE_NONE)
-        MHA_TRY(bind_rope(b, s, d));
-    else
-        a->rope_width = 0;
-    if (a->bias_table != NULL)
-        MHA_TRY(bind_bias(b, s, d));
-    if (a->softcap < 0)
-        return misfit(b, s, "softcap = %g is negative", (double)a->softcap);
-    b->width[s->dst] = a->o.out;
-    return MHA_OK;
+    return mha_bind_misfit(b, s, "%s is [%u, %u], needed is [%u, %u]", name, w->out, w->in, out,
+                           in);
 }
 
 static mha_status finish_mlp(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
     mha_mlp_args *m = &d->step.mlp;
     m->width = m->up.out;
-    MHA_TRY(check_linear(b, s, "up", &m->up, m->width, b->width[s->src]));
+    MHA_TRY(mha_bind_linear_check(b, s, "up", &m->up, m->width, b->width[s->src]));
     if (m->gate.data != NULL)
-        MHA_TRY(check_linear(b, s, "gate", &m->gate, m->width, b->width[s->src]));
-    MHA_TRY(check_linear(b, s, "down", &m->down, m->down.out, m->width));
+        MHA_TRY(mha_bind_linear_check(b, s, "gate", &m->gate, m->width, b->width[s->src]));
+    MHA_TRY(mha_bind_linear_check(b, s, "down", &m->down, m->down.out, m->width));
     b->width[s->dst] = m->down.out;
     if (b->model->info.mlp_width < m->width)
         b->model->info.mlp_width = m->width;
@@ -295,12 +194,12 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
     const mha_embed_args *e = &d->step.embed;
     struct mha_model *m = b->model;
     if (b->width[s->dst] != 0 && b->width[s->dst] != e->table.in)
-        return misfit(b, s, "table is [%u, %u], the register is %u wide", e->table.out, e->table.in,
-                      b->width[s->dst]);
+        return mha_bind_misfit(b, s, "table is [%u, %u], the register is %u wide", e->table.out,
+                               e->table.in, b->width[s->dst]);
     if (e->kind != MHA_EMBED_POSITION && e->offset != 0)
-        return misfit(b, s, "only positions have an offset");
+        return mha_bind_misfit(b, s, "only positions have an offset");
     if (e->offset >= e->table.out)
-        return misfit(b, s, "offset %u in a table of %u rows", e->offset, e->table.out);
+        return mha_bind_misfit(b, s, "offset %u in a table of %u rows", e->offset, e->table.out);
     b->width[s->dst] = e->table.in;
     uint32_t rows = e->table.out - e->offset;
     uint32_t *limit = e->kind == MHA_EMBED_TOKEN  ? &m->vocab
@@ -314,11 +213,11 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
 static mha_status finish_logits(const mha_binder *b, const mha_spec_step *s, const mha_draft *d)
 {
     const mha_logits_args *l = &d->step.logits;
-    MHA_TRY(check_linear(b, s, "w", &l->w, l->w.out, b->width[s->src]));
+    MHA_TRY(mha_bind_linear_check(b, s, "w", &l->w, l->w.out, b->width[s->src]));
     if (d->bias_count != 0 && d->bias_count != l->w.out)
-        return misfit(b, s, "%u biases for %u rows", d->bias_count, l->w.out);
+        return mha_bind_misfit(b, s, "%u biases for %u rows", d->bias_count, l->w.out);
     if (l->softcap < 0)
-        return misfit(b, s, "softcap = %g is negative", (double)l->softcap);
+        return mha_bind_misfit(b, s, "softcap = %g is negative", (double)l->softcap);
     return MHA_OK;
 }
 
@@ -327,9 +226,9 @@ static mha_status finish_norm(mha_binder *b, const mha_spec_step *s, mha_draft *
     mha_norm_args *n = &d->step.norm;
     n->kind = strcmp(s->op->name, "rms") == 0 ? MHA_NORM_RMS : MHA_NORM_LAYER;
     if (n->n != b->width[s->src])
-        return misfit(b, s, "%u gains for a register %u wide", n->n, b->width[s->src]);
+        return mha_bind_misfit(b, s, "%u gains for a register %u wide", n->n, b->width[s->src]);
     if (n->eps < 0)
-        return misfit(b, s, "eps = %g is negative", (double)n->eps);
+        return mha_bind_misfit(b, s, "eps = %g is negative", (double)n->eps);
     b->width[s->dst] = n->n;
     return MHA_OK;
 }
@@ -341,21 +240,22 @@ static mha_status finish_step(mha_binder *b, const mha_spec_step *s, mha_draft *
     case MHA_OP_EMBED:
         return finish_embed(b, s, d);
     case MHA_OP_LINEAR:
-        MHA_TRY(check_linear(b, s, "w", &d->step.linear.w, d->step.linear.w.out, b->width[s->src]));
+        MHA_TRY(mha_bind_linear_check(b, s, "w", &d->step.linear.w, d->step.linear.w.out,
+                                      b->width[s->src]));
         b->width[s->dst] = d->step.linear.w.out;
         return MHA_OK;
     case MHA_OP_NORM:
         return finish_norm(b, s, d);
     case MHA_OP_ATTN:
-        return finish_attn(b, s, d);
+        return mha_bind_attention(b, s, d);
     case MHA_OP_MLP:
         return finish_mlp(b, s, d);
     case MHA_OP_LOGITS:
         return finish_logits(b, s, d);
     case MHA_OP_ADD:
         if (b->width[s->dst] != b->width[s->src])
-            return misfit(b, s, "%s is %u wide, %s %u", mha_register_name(s->dst), b->width[s->dst],
-                          mha_register_name(s->src), b->width[s->src]);
+            return mha_bind_misfit(b, s, "%s is %u wide, %s %u", mha_register_name(s->dst),
+                                   b->width[s->dst], mha_register_name(s->src), b->width[s->src]);
         return MHA_OK;
     default:
         b->width[s->dst] = b->width[s->src];
@@ -395,9 +295,10 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
     if (s->op->op == MHA_OP_EMBED)
         d.step.embed.scale = 1;
     if (s->op->has_src && b->width[s->src] == 0)
-        return misfit(b, s, "register %s is read before it is written", mha_register_name(s->src));
+        return mha_bind_misfit(b, s, "register %s is read before it is written",
+                               mha_register_name(s->src));
     if (s->op->op == MHA_OP_ATTN && b->layer < 0)
-        return misfit(b, s, "attention belongs into a block");
+        return mha_bind_misfit(b, s, "attention belongs into a block");
     MHA_TRY(mha_buf_addf(&b->text, b->err, "    "));
     if (s->op->has_dst)
         MHA_TRY(mha_buf_addf(&b->text, b->err, "%s <- ", mha_register_name(s->dst)));
@@ -429,7 +330,8 @@ static mha_status check_attention(const mha_binder *b, const mha_spec_step *s,
     for (size_t i = 0; i + 1 < steps->count; i++)
         if (last->op == MHA_OP_ATTN && steps->step[i].op == MHA_OP_ATTN &&
             steps->step[i].attn.keys == last->attn.keys)
-            return misfit(b, s, "a block has one step of self- and one of cross-attention at most");
+            return mha_bind_misfit(
+                b, s, "a block has one step of self- and one of cross-attention at most");
     return MHA_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "io/checkpoint.h"
 #include "model/expr.h"
+#include "model/ops.h"
 #include "model/program.h"
 #include "model/spec.h"
 
@@ -90,6 +91,14 @@ mha_status mha_bind_leftovers(mha_binder *b, bool allow_unused);
 /* Steps of one list, appended to *out, with one line of the description each. */
 mha_status mha_bind_steps(mha_binder *b, const mha_spec_steps *steps, mha_stack_id stack,
                           mha_steps *out);
+
+/* MHA_ERR_FORMAT for a step whose arguments do not fit each other. */
+mha_status mha_bind_misfit(const mha_binder *b, const mha_spec_step *s, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+mha_status mha_bind_linear_check(const mha_binder *b, const mha_spec_step *s, const char *name,
+                                 const mha_weight *w, uint32_t out, uint32_t in);
+/* Fills the attention step of a draft from its arguments, and the width of its register. */
+mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *d);
 
 /* Fills model->info, stacks and head from the spec and the checkpoint. */
 mha_status mha_bind(struct mha_model *m, const mha_spec *spec, const mha_model_options *options,
