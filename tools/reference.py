@@ -27,6 +27,7 @@ class Recorder:
 
     def __init__(self):
         self.calls = []
+        self.keep_gradients = False
 
     def __call__(self, module, query, key, value, mask, scaling=None, position_bias=None, **kw):
         if scaling is None:
@@ -44,6 +45,9 @@ class Recorder:
             assert bool((mask[~hidden] == 0).all()), "a mask that is neither open nor closed"
             scores = scores.masked_fill(hidden, -math.inf)
         pattern = torch.softmax(scores, dim=-1)
+        if self.keep_gradients:
+            scores.retain_grad()
+            pattern.retain_grad()
         z = pattern @ wide_v
         self.calls.append((module, query, key, value, scores, pattern, z))
         return z.transpose(1, 2).contiguous(), pattern
@@ -168,8 +172,8 @@ def head_outputs(weight, z):
     return torch.einsum("htk,dhk->htd", z, split)
 
 
-def run(model, inputs):
-    """One document through the model; the arrays of the contract by name, in float64."""
+def prepare(model):
+    """The model in float64, ready for evaluation, its float32 constants replaced."""
     model = model.double().eval()
     model.config.use_cache = False
     for module in model.modules():
@@ -177,6 +181,12 @@ def run(model, inputs):
             exact_rotary(module)
         if hasattr(module, "embed_scale") and isinstance(module.embed_scale, torch.Tensor):
             module.embed_scale = torch.tensor(model.config.hidden_size**0.5, dtype=torch.float64)
+    return model
+
+
+def run(model, inputs):
+    """One document through the model; the arrays of the contract by name, in float64."""
+    model = prepare(model)
     both = model.config.is_encoder_decoder
     alone = "enc" if model.config.model_type in ENCODERS else "dec"
     stacks = {"enc": "encoder", "dec": "decoder"} if both else {alone: ""}

@@ -83,7 +83,7 @@ void fixture_models_find(fixture_models *out)
     qsort(out->name, out->count, sizeof out->name[0], by_name);
 }
 
-static void read_array(fixture_array *a, mha_npz *z, size_t i, const char *path)
+static void read_array(fixture_array *a, mha_npz *z, size_t i)
 {
     mha_npy npy;
     mha_err err = {0};
@@ -99,7 +99,6 @@ static void read_array(fixture_array *a, mha_npz *z, size_t i, const char *path)
     a->value = malloc((npy.count + 1) * sizeof(double));
     assert_non_null(a->value);
     mha_npy_f64(a->value, &npy);
-    (void)path;
 }
 
 static int32_t *ids_of(const fixture *f, const char *name, size_t *n)
@@ -115,10 +114,10 @@ static int32_t *ids_of(const fixture *f, const char *name, size_t *n)
     return ids;
 }
 
-bool fixture_open(fixture *f, const char *model, int n)
+static bool read_file(fixture *f, const char *model, const char *what, int n)
 {
     char path[1024], file[64];
-    snprintf(file, sizeof file, "expected.%d.npz", n);
+    snprintf(file, sizeof file, "%s.%d.npz", what, n);
     fixture_path(path, sizeof path, model, file);
     memset(f, 0, sizeof *f);
     if (access(path, F_OK) != 0)
@@ -130,10 +129,21 @@ bool fixture_open(fixture *f, const char *model, int n)
     f->count = mha_npz_count(z);
     f->array = calloc(f->count, sizeof *f->array);
     for (size_t i = 0; i < f->count; i++)
-        read_array(&f->array[i], z, i, path);
+        read_array(&f->array[i], z, i);
     mha_npz_close(z);
+    return true;
+}
 
+bool fixture_gradient_open(fixture *f, const char *model, int n)
+{
+    return read_file(f, model, "gradient", n);
+}
+
+bool fixture_open(fixture *f, const char *model, int n)
+{
     size_t types;
+    if (!read_file(f, model, "expected", n))
+        return false;
     f->doc.ids = f->ids = ids_of(f, "ids", &f->doc.n);
     f->doc.target_ids = f->target_ids = ids_of(f, "target_ids", &f->doc.target_n);
     int32_t *wide = ids_of(f, "types", &types);

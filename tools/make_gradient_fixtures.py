@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Makes gradient.N.npz beside the expected arrays of the tiny models: gradients by torch autograd.
+
+    OMP_NUM_THREADS=1 venv/bin/python tools/make_gradient_fixtures.py [NAME ...]
+
+Everything is float64, on the documents of expected.N.npz. Each file holds the terms of the loss
+(`rows`, `targets`: cross-entropy of a token id or class at a row of the logits; the loss is their
+mean), the value of every head's gate (`gate` [A, H], by attention step in running order: 1 in
+document 0, between 0 and 1.5 with some zeros in document 1), the `loss` and its gradient by every
+gate (`gates` [A, H]). Gates are set where a user of the library would set them: a hook multiplies
+what enters each output projection. Some models also hold, of document 1, the gradients of each
+step's attention weights (`STACK.KIND.LAYER.d_pattern`) and scores, of the heads' gated outputs, of
+the residual stream, and of every tensor of the file (`weights/NAME`), in float32.
+"""
+
+import argparse
+import re
+
+import numpy as np
+import torch
+import transformers as tf
+
+import make_fixtures
+import reference
+from make_fixtures import MODELS, OUT, STORED, shorten
+
+# Models that also get gradients of sites and weights: one of each kind of block.
+DETAILED = ("bert-class", "gpt2-lm", "gemma3", "t5-gated")
+
+
+def terms(model, arrays):
+    """The usual loss of the model's head: rows of the logits and what they should say."""
+    kind = type(model).__name__
+    ids = arrays["ids"]
+    if "Classification" in kind:
+        return [0], [len(ids) % 3]
+    if "MaskedLM" in kind:
+        return list(range(0, len(ids), 3)), list(ids[::3])
+    if "ConditionalGeneration" in kind:
+        target = arrays["target_ids"]
+        return list(range(len(target))), [*target[1:], 1]
+    return list(range(len(ids) - 1)), list(ids[1:])
+
+
+def attention_steps(model, inputs):
+    """(label, output projection, heads) of every attention step in running order."""
+    names = {id(m): n for n, m in model.named_modules()}
+    reference.RECORDER.calls = []
+    with torch.no_grad():
+        model(**inputs)
+    alone = "enc" if model.config.model_type in reference.ENCODERS else "dec"
+    steps = []
+    for module, q, *_ in reference.RECORDER.calls:
+        name = names[id(module)]
+        layer = re.search(r"\.(?:layer|layers|h|block)\.(\d+)\.", "." + name).group(1)
+        stack = alone
+        if model.config.is_encoder_decoder:
+            stack = "enc" if name.startswith("encoder") else "dec"
+        kind = "cross" if "EncDec" in name else "self"
+        _, proj = reference.output_projection(model, module, name)
+        steps.append((f"{stack}.{kind}.{layer}", proj, q.shape[1]))
+    return steps
+
+
+def gradients(model, inputs, rows, targets, gate):
+    """Loss, gradient of the gates, gradients of the sites."""
+    steps = attention_steps(model, inputs)
+    values = torch.tensor(gate, requires_grad=True)
+    gated, residual, hooks = {}, {}, []
+    for index, (label, proj, heads) in enumerate(steps):
+
+        def multiply(module, args, index=index, label=label, heads=heads):
+            x = args[0].unflatten(-1, (heads, -1)) * values[index, :heads, None]
+            x.retain_grad()
+            gated[label] = x
+            return (x.flatten(-2),)
+
+        hooks.append(proj.register_forward_pre_hook(multiply))
+    both = model.config.is_encoder_decoder
+    alone = "enc" if model.config.model_type in reference.ENCODERS else "dec"
+    for short, part in {"enc": "encoder", "dec": "decoder"}.items() if both else [(alone, "")]:
+        for name, layer in reference.find_blocks(model, part).items():
+
+            def keep(module, args, out, label=f"{short}.{layer}"):
+                x = out[0] if isinstance(out, tuple) else out
+                x.retain_grad()
+                residual[label] = x
+
+            hooks.append(model.get_submodule(name).register_forward_hook(keep))
+    reference.RECORDER.calls = []
+    reference.RECORDER.keep_gradients = True
+    logits = model(**inputs).logits[0]
+    calls = list(reference.RECORDER.calls)
+    reference.RECORDER.keep_gradients = False
+    if logits.dim() == 1:
+        logits = logits[None]
+    loss = torch.nn.functional.cross_entropy(logits[rows], torch.tensor(targets))
+    loss.backward()
+    for hook in hooks:
+        hook.remove()
+    sites = {}
+    for (label, _, _), (*_, scores, pattern, _) in zip(steps, calls, strict=True):
+        sites[f"{label}.d_pattern"] = pattern.grad[0]
+        sites[f"{label}.d_scores"] = scores.grad[0]
+        sites[f"{label}.d_z"] = gated[label].grad[0].transpose(0, 1)
+    sites.update({f"{label}.d_resid": x.grad[0] for label, x in residual.items()})
+    return loss.item(), values.grad.numpy(), sites
+
+
+def make(name):
+    cls = MODELS[name][0]
+    model = getattr(tf, cls).from_pretrained(OUT / name, dtype=torch.float64)
+    if not hasattr(model, "lm_head") and "For" not in cls:
+        return
+    make_fixtures.check_loaded(model, OUT / name)
+    model = reference.prepare(model)
+    model.set_attn_implementation("recorded")
+    # Tied tensors stand in the file once, under one of their names.
+    stored = make_fixtures.load_file(OUT / name / "model.safetensors")
+    tensors = {k: p for k, p in model.named_parameters(remove_duplicate=False) if k in stored}
+    for n in (0, 1):
+        arrays = np.load(OUT / name / f"expected.{n}.npz")
+        inputs = {k: torch.from_numpy(arrays[v])[None] for k, v in STORED.items() if v in arrays}
+        rows, targets = terms(model, arrays)
+        if not rows:
+            continue
+        shape = (len(attention_steps(model, inputs)), model.config.num_attention_heads)
+        rng = np.random.default_rng(n)
+        gate = np.ones(shape) if n == 0 else np.round(rng.uniform(-0.3, 1.5, shape).clip(0), 3)
+        gate = gate.astype(np.float32).astype(np.float64)
+        model.zero_grad()
+        with reference.double_precision():
+            loss, gates, sites = gradients(model, inputs, rows, [int(t) for t in targets], gate)
+        out = {
+            "rows": np.array(rows, np.int64),
+            "targets": np.array(targets, np.int64),
+            "gate": gate,
+            "loss": shorten(np.array(loss)),
+            "gates": shorten(gates),
+        }
+        if n == 1 and name in DETAILED:
+            out.update({k: v.numpy().astype(np.float32) for k, v in sites.items()})
+            for key, p in tensors.items():
+                grad = p.grad if p.grad is not None else torch.zeros_like(p)
+                out[f"weights/{key}"] = grad.numpy().astype(np.float32)
+        path = OUT / name / f"gradient.{n}.npz"
+        np.savez_compressed(path, **out)
+        path.chmod(0o644)
+        spread = np.abs(gates).max()
+        print(f"{name:18s} {n}  loss {loss:.6f}  largest gate gradient {spread:.3g}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="make gradients of the tiny reference models")
+    parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    tf.logging.set_verbosity_error()
+    tf.logging.disable_progress_bar()
+    for name in args.names or MODELS:
+        make(name)
+
+
+if __name__ == "__main__":
+    main()
