@@ -116,7 +116,7 @@ static mha_status headmap_make(headmap *m, mha_headtable *h, mha_headmap *figure
     MHA_TRY(mha_alloc((void **)&m->row_labels, rows, sizeof *m->row_labels, err));
     MHA_TRY(mha_alloc((void **)&m->col_labels, cols, sizeof *m->col_labels, err));
     for (size_t i = 0; i < cells; i++)
-        m->values[i] = NAN;
+        m->values[i] = (double)NAN;
     for (size_t i = 0; i < n; i++)
         m->values[m->line[i] * cols + (size_t)cell_int(t, i, "head")] =
             cell_real(t, i, h->column, "");
