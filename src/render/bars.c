@@ -12,6 +12,7 @@
 #define THICKNESS   0.68  /* of the pitch */
 #define LABEL_SHARE 0.35  /* of the width */
 #define WHISKER     0.6
+#define EDGE        0.02 /* of the range, beyond the farthest end */
 #define GRID        0.35
 
 typedef struct bars_layout {
@@ -41,6 +42,10 @@ static void range_find(bars_layout *l)
     }
     if (!(l->hi > l->lo))
         l->hi = l->lo + 1;
+    /* The farthest whiskers stand clear of the edges. */
+    double margin = EDGE * (l->hi - l->lo);
+    l->hi += l->hi > 0 ? margin : 0;
+    l->lo -= l->lo < 0 ? margin : 0;
 }
 
 static void tick_text(const bars_layout *l, size_t i, char out[MHA_LABEL_SIZE])

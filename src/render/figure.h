@@ -95,6 +95,7 @@ typedef struct mha_colorbar {
     const char *name;    /* with the scale in words */
     const char *lo, *hi; /* texts in place of the numbers at the ends; NULL: the numbers */
     double width;        /* all of it */
+    double name_width;   /* the height that the name takes, since it is turned */
 } mha_colorbar;
 mha_status mha_colorbar_make(mha_colorbar *out, mha_figure *f, const mha_color_scale *scale,
                              const char *value_name, mha_err *err);
@@ -102,8 +103,8 @@ mha_status mha_colorbar_make(mha_colorbar *out, mha_figure *f, const mha_color_s
  */
 mha_status mha_figure_say_scale(mha_figure *f, const mha_color_scale *scale, const char *value_name,
                                 mha_err *err);
-/* `below` is free room under the bar, which a long name may take. */
-mha_status mha_colorbar_draw(const mha_colorbar *bar, mha_figure *f, double x, double y,
-                             double height, double below, mha_err *err);
+/* `below` is free room under the bar for a long name: with the height at least name_width. */
+void mha_colorbar_draw(const mha_colorbar *bar, mha_figure *f, double x, double y, double height,
+                       double below);
 
 #endif

@@ -199,8 +199,9 @@ static mha_status grid_draw(const grid_layout *l, mha_figure *f, mha_err *err)
     double down = l->height + l->gap + l->title;
     double grid_height = (double)g->rows * down - l->gap;
     double bar_height = fmin(fmax(grid_height - l->title, BAR_LOWEST), BAR_TALLEST);
-    double height = fmax(grid_height + l->cols.room, bar_height + l->title) + 2 * FRAME;
-    MHA_TRY(mha_figure_begin(f, height, x, err));
+    double content =
+        fmax(grid_height + l->cols.room, l->title + fmax(bar_height, l->bar.name_width));
+    MHA_TRY(mha_figure_begin(f, content + 2 * FRAME, x, err));
     for (size_t r = 0; r < g->rows; r++)
         for (size_t c = 0; c < g->cols; c++)
             MHA_TRY(map_draw(l, f, r * g->cols + c, x + (double)c * across,
@@ -208,9 +209,8 @@ static mha_status grid_draw(const grid_layout *l, mha_figure *f, mha_err *err)
     mha_axis_draw(&l->rows, f, x, FRAME + l->title - (l->gap + l->title) / 2,
                   down * (double)g->rows);
     mha_axis_draw(&l->cols, f, x - l->gap / 2, FRAME + grid_height, across * (double)g->cols);
-    MHA_TRY(mha_colorbar_draw(&l->bar, f, x + across * (double)g->cols - l->gap, FRAME + l->title,
-                              bar_height,
-                              fmax(0, grid_height + l->cols.room - l->title - bar_height), err));
+    mha_colorbar_draw(&l->bar, f, x + across * (double)g->cols - l->gap, FRAME + l->title,
+                      bar_height, content - l->title - bar_height);
     return mha_figure_end(f, err);
 }
 

@@ -222,8 +222,8 @@ static mha_status headmap_draw(const headmap_layout *l, mha_figure *f, mha_err *
 {
     double x = l->rows.room + MHA_FIGURE_LINE, y = MHA_FIGURE_LINE;
     double bar_height = fmax(l->height, BAR_SHORTEST);
-    MHA_TRY(mha_figure_begin(f, fmax(l->height + l->cols.room, bar_height) + 2 * MHA_FIGURE_LINE, x,
-                             err));
+    double content = fmax(fmax(l->height + l->cols.room, bar_height), l->bar.name_width);
+    MHA_TRY(mha_figure_begin(f, content + 2 * MHA_FIGURE_LINE, x, err));
     x = mha_canvas_snap(f->canvas, x + f->left) - f->left;
     y = mha_canvas_snap(f->canvas, y + f->top) - f->top;
     MHA_TRY(mha_figure_map(f, l->map, &l->scale, x, y, l->width, l->height, err));
@@ -232,8 +232,7 @@ static mha_status headmap_draw(const headmap_layout *l, mha_figure *f, mha_err *
     numbers_draw(l, f, x, y);
     mha_axis_draw(&l->rows, f, x, y, l->height);
     mha_axis_draw(&l->cols, f, x, y + l->height, l->width);
-    MHA_TRY(mha_colorbar_draw(&l->bar, f, x + l->width, y, bar_height,
-                              fmax(0, l->height + l->cols.room - bar_height), err));
+    mha_colorbar_draw(&l->bar, f, x + l->width, y, bar_height, content - bar_height);
     return mha_figure_end(f, err);
 }
 

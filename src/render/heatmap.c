@@ -77,16 +77,15 @@ static mha_status heatmap_draw(const heatmap_layout *l, mha_figure *f, mha_err *
 {
     double line = MHA_FIGURE_LINE, x = l->rows.room + line, y = line;
     double bar_height = fmax(l->height, BAR_SHORTEST);
-    double below = l->height + l->cols.room, content = fmax(below, bar_height) + 2 * line;
-    MHA_TRY(mha_figure_begin(f, content, x, err));
+    double content = fmax(fmax(l->height + l->cols.room, bar_height), l->bar.name_width);
+    MHA_TRY(mha_figure_begin(f, content + 2 * line, x, err));
     x = mha_canvas_snap(f->canvas, x + f->left) - f->left;
     y = mha_canvas_snap(f->canvas, y + f->top) - f->top;
     MHA_TRY(mha_figure_map(f, l->map, &l->scale, x, y, l->width, l->height, err));
     mha_figure_frame(f, x, y, l->width, l->height);
     mha_axis_draw(&l->rows, f, x, y, l->height);
     mha_axis_draw(&l->cols, f, x, y + l->height, l->width);
-    MHA_TRY(mha_colorbar_draw(&l->bar, f, x + l->width, y, bar_height, fmax(0, below - bar_height),
-                              err));
+    mha_colorbar_draw(&l->bar, f, x + l->width, y, bar_height, content - bar_height);
     return mha_figure_end(f, err);
 }
 

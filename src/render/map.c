@@ -7,10 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-#define BAR_WIDTH   5.0
-#define BAR_COLUMNS 16
-#define BAR_GAP     6.0 /* between the map and its bar */
-#define TICK_ROOM   2.2 /* of the size: nearest distance of two ticks */
+#define BAR_WIDTH    5.0
+#define BAR_COLUMNS  16
+#define BAR_GAP      6.0 /* between the map and its bar */
+#define NAME_LONGEST 0.7 /* of the width */
+#define TICK_ROOM    2.2 /* of the size: nearest distance of two ticks */
 
 size_t mha_figure_coarsening(const mha_figure *f, const mha_heat *h, double width, double height)
 {
@@ -106,12 +107,14 @@ mha_status mha_colorbar_make(mha_colorbar *out, mha_figure *f, const mha_color_s
     snprintf(name, sizeof name, "%s%s", value_name,
              scale->kind == MHA_SCALE_CLIP && !scale->clipped ? "" : kinds[scale->kind]);
     MHA_TRY(mha_figure_text(&copy, f, name, err));
+    MHA_TRY(mha_figure_fit(&copy, f, copy, f->size, NAME_LONGEST * f->width, err));
     *out = (mha_colorbar){.scale = scale, .name = copy, .lo = out->lo, .hi = out->hi};
     size_t n = bar_ticks(out, 0.1, ticks);
     for (size_t i = 0; i < n; i++)
         widest = fmax(widest, mha_figure_width(f, ticks[i].text, f->size));
     out->width = BAR_GAP + BAR_WIDTH + MHA_FIGURE_LINE + MHA_FIGURE_TICK + MHA_FIGURE_GAP + widest +
                  f->size * (MHA_FONT_LINE + 0.2);
+    out->name_width = mha_figure_width(f, copy, f->size);
     return out->hi ? MHA_OK : mha_figure_say_scale(f, scale, value_name, err);
 }
 
@@ -132,14 +135,13 @@ mha_status mha_figure_say_scale(mha_figure *f, const mha_color_scale *scale, con
     return mha_figure_say(f, err, "Colours: %s, linear from %s to %s.", value_name, lo, hi);
 }
 
-mha_status mha_colorbar_draw(const mha_colorbar *bar, mha_figure *f, double x, double y,
-                             double height, double below, mha_err *err)
+void mha_colorbar_draw(const mha_colorbar *bar, mha_figure *f, double x, double y, double height,
+                       double below)
 {
     /* Several columns, so that a viewer that smooths it does not fade its sides. */
     uint8_t levels[MHA_LEVEL_TOP + 1][BAR_COLUMNS];
     mha_raster raster = {levels[0], BAR_COLUMNS, MHA_LEVEL_TOP + 1, f->palette};
     bar_tick ticks[BAR_TICKS_MAX];
-    char *name = NULL;
     double left = x + BAR_GAP, right = left + BAR_WIDTH, widest = 0;
     for (size_t i = 0; i <= MHA_LEVEL_TOP; i++)
         memset(levels[i], (int)(MHA_LEVEL_TOP - i), BAR_COLUMNS);
@@ -157,11 +159,9 @@ mha_status mha_colorbar_draw(const mha_colorbar *bar, mha_figure *f, double x, d
                        MHA_ANCHOR_START, 0, f->text);
         widest = fmax(widest, mha_figure_width(f, ticks[i].text, f->size));
     }
-    bool longer = mha_figure_width(f, bar->name, f->size) > height;
-    MHA_TRY(mha_figure_fit(&name, f, bar->name, f->size, height + below, err));
-    mha_figure_put(f, name, f->size,
+    bool longer = bar->name_width > height;
+    mha_figure_put(f, bar->name, f->size,
                    right + MHA_FIGURE_LINE + MHA_FIGURE_TICK + MHA_FIGURE_GAP + widest +
                        f->size * MHA_FONT_LINE,
                    y + (longer ? height + below : height) / 2, MHA_ANCHOR_MIDDLE, 90, f->text);
-    return MHA_OK;
 }
