@@ -12,8 +12,10 @@
 /* Query rows of one attention block, and rows of one task of the pointwise ops. */
 #define MHA_BLOCK_ROWS 64
 /* Tiles of matrix products. Fixed: results must not depend on the number of threads. */
-#define MHA_TILE_ROWS 256
-#define MHA_TILE_COLS 1024
+#define MHA_TILE_ROWS     256
+#define MHA_TILE_COLS     1024
+#define MHA_TILE_COLS_MIN 64
+#define MHA_TILES         8
 /* Documents are packed into batches of about this many tokens; gradients keep more for each. */
 #define MHA_BATCH_TOKENS    4096
 #define MHA_GRADIENT_TOKENS 1024

@@ -121,13 +121,19 @@ static mha_status tile(void *context, size_t task, size_t worker, mha_err *err)
     return MHA_OK;
 }
 
-/* Even column tiles, multiples of 16 wide. Returns the number of all tiles. */
+/* Even column tiles, multiples of 16 wide: as few as leave MHA_TILES pieces of work in all, because
+ * every tile packs its rows anew. Depends on the shape alone. Returns the number of all tiles. */
 static size_t tile_count(matmul_job *j, size_t cols)
 {
-    size_t tiles = (cols + MHA_TILE_COLS - 1) / MHA_TILE_COLS;
+    size_t row_tiles = (j->rows + MHA_TILE_ROWS - 1) / MHA_TILE_ROWS;
+    size_t least = (cols + MHA_TILE_COLS - 1) / MHA_TILE_COLS;
+    size_t most = (cols + MHA_TILE_COLS_MIN - 1) / MHA_TILE_COLS_MIN;
+    size_t tiles = (MHA_TILES + row_tiles - 1) / row_tiles;
+    tiles = tiles > most ? most : tiles;
+    tiles = tiles < least ? least : tiles;
     j->tile_cols = ((cols + tiles - 1) / tiles + 15) / 16 * 16;
     j->col_tiles = (cols + j->tile_cols - 1) / j->tile_cols;
-    return (j->rows + MHA_TILE_ROWS - 1) / MHA_TILE_ROWS * j->col_tiles;
+    return row_tiles * j->col_tiles;
 }
 
 static mha_status direct(void *context, size_t task, size_t worker, mha_err *err)
