@@ -10,13 +10,14 @@
 #include <string.h>
 
 /* The contents of character classes. \s and \w are spelt out because PCRE2 counts U+180E as a space
- * and leaves marks out of words. */
+ * and leaves marks out of words. Oniguruma counts the superscripts and fractions of Latin-1 as word
+ * characters, and no other numbers of their category. */
 #define SPACE_SET                                                                                  \
     "\\x{09}-\\x{0d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}"           \
     "\\x{202f}\\x{205f}\\x{3000}"
 #define WORD_SET                                                                                   \
-    "\\p{L}\\p{M}\\p{N}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}"       \
-    "\\x{1f170}-\\x{1f189}"
+    "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"                        \
+    "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 #define WORD_CLASS "[" WORD_SET "]"
 
 /* Escaped letters with their translation outside and inside of a character class. "" passes the
