@@ -65,8 +65,8 @@ mha_status mha_tokenizer_set_wordpiece(mha_tokenizer *t, const char *unknown, si
 
 mha_status mha_tokenizer_set_bpe(mha_tokenizer *t, mha_bpe_options *options, mha_err *err)
 {
-    bool can = options->prefix_n == 0 && options->suffix_n == 0 && mha_bpe_knows_bytes(&t->vocab);
-    options->bytes = can && mha_pretokenizers_keep_bytes(&t->pretokenizers);
+    bool plain = options->prefix_n == 0 && options->suffix_n == 0 && !options->unknown;
+    options->bytes = plain && mha_pretokenizers_keep_bytes(&t->pretokenizers);
     t->byte_alphabet = mha_bpe_knows_bytes(&t->vocab);
     if (options->unknown)
         t->roles[MHA_TOKEN_UNK] = mha_vocab_id(&t->vocab, options->unknown, options->unknown_n);

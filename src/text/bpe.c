@@ -33,9 +33,9 @@ typedef struct bpe {
     const char *prefix, *suffix;
     size_t prefix_n, suffix_n;
     bool has_unknown, fuse_unknown, ignore_merges, bytes;
-    int32_t unknown; /* -1: named, but not in the vocabulary */
-    int32_t byte_ids[256];
-    mha_map whole; /* with bytes and ignore_merges: the ids of pieces by their bytes */
+    int32_t unknown;       /* -1: named, but not in the vocabulary */
+    int32_t byte_ids[256]; /* -1: the vocabulary does not know it */
+    mha_map whole;         /* with bytes and ignore_merges: the ids of pieces by their bytes */
 } bpe;
 
 typedef struct symbol {
@@ -47,6 +47,7 @@ typedef struct symbol {
 typedef struct candidate {
     uint32_t rank, at;
     int32_t id;
+    int32_t left, right; /* ids of the symbols when it was found */
 } candidate;
 
 typedef struct word_state {
@@ -182,7 +183,16 @@ static void consider(const bpe *b, word_state *w, uint32_t left, uint32_t right)
         return;
     const merge_slot *m = find_merge(b, w->symbols[left].id, w->symbols[right].id);
     if (m)
-        heap_push(w, (candidate){m->rank, left, m->id});
+        heap_push(w, (candidate){m->rank, left, m->id, w->symbols[left].id, w->symbols[right].id});
+}
+
+/* Whether the symbols of a candidate, possibly others by now, still make its piece. */
+static bool is_current(const bpe *b, const candidate *c, int32_t left, int32_t right)
+{
+    if (c->left == left && c->right == right)
+        return true;
+    const merge_slot *m = find_merge(b, left, right);
+    return m && m->id == c->id;
 }
 
 static void merge_all(const bpe *b, word_state *w)
@@ -195,8 +205,7 @@ static void merge_all(const bpe *b, word_state *w)
         if (left->n == 0 || left->next == NO_SYMBOL)
             continue;
         symbol *right = &w->symbols[left->next];
-        const merge_slot *m = find_merge(b, left->id, right->id);
-        if (!m || m->id != c.id)
+        if (!is_current(b, &c, left->id, right->id))
             continue;
         left->id = c.id;
         left->n += right->n;
@@ -271,6 +280,41 @@ static mha_status split_characters(const bpe *b, word_state *w, const char *word
     return MHA_OK;
 }
 
+static void split_bytes(const bpe *b, word_state *w, const char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t id = b->byte_ids[(uint8_t)word[i]];
+        if (id >= 0)
+            add_symbol(w, id, 1);
+    }
+}
+
+/* Moves *byte to the byte whose character in the byte alphabet covers position `at` of the mapped
+ * word; *end is where that character ends. */
+static void walk_to(const char *word, size_t n, size_t at, size_t *byte, size_t *end)
+{
+    while (*end <= at && *byte + 1 < n) {
+        ++*byte;
+        *end += mha_byte_to_char((uint8_t)word[*byte]) < 0x80 ? 1 : 2;
+    }
+}
+
+/* Tokens behind an unknown byte that was dropped: the reference implementation counts the bytes of
+ * the pieces, as the byte alphabet writes them, from the start of the word. */
+static void shift_tokens(const bpe *b, mha_model_scratch *x, size_t first, const char *word,
+                         size_t n)
+{
+    size_t mapped = 0, byte = 0;
+    size_t end = mha_byte_to_char((uint8_t)word[0]) < 0x80 ? 1 : 2;
+    for (size_t i = first; i < x->n; i++) {
+        walk_to(word, n, mapped, &byte, &end);
+        x->tokens[i].start = (uint32_t)byte;
+        mapped += b->vocab->pieces[x->tokens[i].id].n;
+        walk_to(word, n, mapped - 1, &byte, &end);
+        x->tokens[i].end = (uint32_t)byte + 1;
+    }
+}
+
 /* The id of the word when it is a piece itself, -1 otherwise. */
 static int32_t whole_id(const bpe *b, const char *word, size_t n)
 {
@@ -284,6 +328,7 @@ static mha_status tokenize(const void *state, const char *word, size_t n, mha_mo
                            mha_err *err)
 {
     const bpe *b = state;
+    size_t first = x->n;
     if (b->ignore_merges) {
         int32_t id = whole_id(b, word, n);
         if (id >= 0)
@@ -295,12 +340,11 @@ static mha_status tokenize(const void *state, const char *word, size_t n, mha_mo
     MHA_TRY(mha_model_scratch_memory(&memory, x, n, sizeof(symbol) + 2 * sizeof(candidate), err));
     word_state w = {.symbols = memory};
     w.heap = (candidate *)(w.symbols + n);
-    if (b->bytes) {
-        for (size_t i = 0; i < n; i++)
-            add_symbol(&w, b->byte_ids[(uint8_t)word[i]], 1);
-    } else {
+    if (b->bytes)
+        split_bytes(b, &w, word, n);
+    else
         MHA_TRY(split_characters(b, &w, word, n, err));
-    }
+    bool dropped = b->bytes && w.n < n;
     merge_all(b, &w);
     size_t at = 0;
     for (size_t i = 0; i < w.n; i++) {
@@ -309,6 +353,8 @@ static mha_status tokenize(const void *state, const char *word, size_t n, mha_mo
         MHA_TRY(mha_model_scratch_add(x, w.symbols[i].id, at, at + w.symbols[i].n, err));
         at += w.symbols[i].n;
     }
+    if (dropped)
+        shift_tokens(b, x, first, word, n);
     return MHA_OK;
 }
 
@@ -340,13 +386,13 @@ bool mha_bpe_merge_split(mha_bpe_merge *out, const char *s, size_t n)
     return true;
 }
 
+/* Vocabularies leave out the bytes that are in no UTF-8 text, and some rare control characters. */
 bool mha_bpe_knows_bytes(const mha_vocab *vocab)
 {
-    for (unsigned byte = 0; byte < 256; byte++) {
-        if (byte_id(vocab, (uint8_t)byte) < 0)
-            return false;
-    }
-    return true;
+    unsigned known = 0;
+    for (unsigned byte = 0; byte < 256; byte++)
+        known += byte_id(vocab, (uint8_t)byte) >= 0;
+    return known >= 200;
 }
 
 /* Pieces with characters outside of the byte alphabet never match bytes. */
@@ -399,6 +445,6 @@ mha_status mha_bpe_new(mha_model *out, const mha_vocab *vocab, mha_arena *arena,
         bpe_free(b);
         return status;
     }
-    *out = (mha_model){options->bytes ? &byte_bpe_kind : &bpe_kind, b};
+    *out = (mha_model){mha_bpe_knows_bytes(vocab) ? &byte_bpe_kind : &bpe_kind, b};
     return MHA_OK;
 }

@@ -75,12 +75,13 @@ typedef struct mha_bpe_options {
     size_t suffix_n;
     bool fuse_unknown;
     bool ignore_merges; /* a word that is a piece as a whole is not taken apart */
-    bool bytes; /* words are bytes, and the vocabulary is in the byte alphabet, all of which it
-                   has: see mha_bpe_knows_bytes. No prefix, no suffix. */
+    bool bytes; /* words are given as bytes, the vocabulary is in the byte alphabet. No unknown
+                   piece, no prefix, no suffix. */
 } mha_bpe_options;
 
 /* "left right": false unless there is exactly one space. Borrows from s. */
 bool mha_bpe_merge_split(mha_bpe_merge *out, const char *s, size_t n);
+/* Whether the vocabulary is in the byte alphabet: it has nearly all of the bytes that UTF-8 has. */
 bool mha_bpe_knows_bytes(const mha_vocab *vocab);
 mha_status mha_bpe_new(mha_model *out, const mha_vocab *vocab, mha_arena *arena,
                        const mha_bpe_options *options, mha_err *err);

@@ -12,12 +12,10 @@
 #include <pcre2.h>
 #include <time.h>
 
-#define MATCH_STEPS   5000000
-#define MATCH_DEPTH   100000
-#define HEAP_KIB      65536
-#define WINDOW        64
-#define JIT_STACK_MIN ((size_t)32 << 10)
-#define JIT_STACK_MAX ((size_t)512 << 10)
+#define MATCH_STEPS 5000000
+#define MATCH_DEPTH 100000
+#define HEAP_KIB    65536
+#define WINDOW      64
 
 /* Processor time allowed for one text: normal patterns take a hundredth of it. */
 #define TIME_BASE     ((int64_t)5000000000)
@@ -104,24 +102,21 @@ void mha_regex_scratch_release(mha_regex_scratch *x)
 {
     pcre2_match_data_free(x->data);
     pcre2_match_context_free(x->context);
-    pcre2_jit_stack_free(x->stack);
     *x = (mha_regex_scratch){0};
 }
 
 /* Made on first use: texts that no pattern sees pay nothing. */
 static mha_status scratch_open(mha_regex_scratch *x, mha_err *err)
 {
-    if (x->stack)
+    if (x->context)
         return MHA_OK;
     x->data = pcre2_match_data_create(1, NULL);
     x->context = pcre2_match_context_create(NULL);
-    x->stack = pcre2_jit_stack_create(JIT_STACK_MIN, JIT_STACK_MAX, NULL);
-    if (!x->data || !x->context || !x->stack)
+    if (!x->data || !x->context)
         return mha_fail(err, MHA_ERR_NOMEM, "out of memory");
     pcre2_set_match_limit(x->context, MATCH_STEPS);
     pcre2_set_depth_limit(x->context, MATCH_DEPTH);
     pcre2_set_heap_limit(x->context, HEAP_KIB);
-    pcre2_jit_stack_assign(x->context, NULL, x->stack);
     x->deadline += clock_read(CLOCK_THREAD_CPUTIME_ID);
     x->checked = clock_read(CLOCK_MONOTONIC_COARSE);
     return MHA_OK;
@@ -147,6 +142,7 @@ static mha_status match_window(const mha_regex *r, mha_regex_scratch *x, const c
 {
     pcre2_set_offset_limit(x->context, last);
     int rc = pcre2_match(r->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, x->data, x->context);
+    /* 32 KiB of the machine's stack are enough for the JIT compiler's code on nearly every text. */
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
         rc = pcre2_match(r->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, x->data,
                          x->context);

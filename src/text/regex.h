@@ -28,7 +28,6 @@ void mha_regex_free(mha_regex *r);
 typedef struct mha_regex_scratch {
     struct pcre2_real_match_data_8 *data;
     struct pcre2_real_match_context_8 *context;
-    struct pcre2_real_jit_stack_8 *stack;
     int64_t deadline, checked; /* processor time and coarse clock, nanoseconds */
 } mha_regex_scratch;
 
