@@ -55,6 +55,8 @@ typedef struct mha_gguf_entry {
     size_t bytes; /* from value to the end of the entry */
 } mha_gguf_entry;
 
+/* The name given to mha_gguf_parse, for messages. */
+const char *mha_gguf_file(const mha_gguf *g);
 size_t mha_gguf_entry_count(const mha_gguf *g);
 const mha_gguf_entry *mha_gguf_entry_at(const mha_gguf *g, size_t i);
 /* NULL when absent. */

@@ -19,6 +19,11 @@ const char *mha_gguf_kind_name(mha_gguf_kind kind)
     return names[kind];
 }
 
+const char *mha_gguf_file(const mha_gguf *g)
+{
+    return g->file;
+}
+
 size_t mha_gguf_entry_count(const mha_gguf *g)
 {
     return g->entry_count;

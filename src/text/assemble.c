@@ -95,6 +95,13 @@ mha_status mha_tokenizer_finish(mha_tokenizer *t, const json_t *description, mha
                               err);
 }
 
+mha_status mha_tokenizer_name_file(mha_err *err, mha_status status, const char *file)
+{
+    if (status == MHA_OK || !err || strncmp(err->message, file, strlen(file)) == 0)
+        return status;
+    return mha_fail_prefix(err, status, file);
+}
+
 void mha_tokenizer_guess_roles(mha_tokenizer *t)
 {
     static const struct {

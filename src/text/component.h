@@ -2,9 +2,9 @@
 #ifndef MHA_TEXT_COMPONENT_H
 #define MHA_TEXT_COMPONENT_H
 
+#include "io/json.h"
 #include "mha/err.h"
 #include "text/regex.h"
-#include <jansson.h>
 
 /* Components of one kind in one file, sequences unrolled. */
 #define MHA_COMPONENTS_MAX 64

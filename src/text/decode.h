@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "io/json.h"
 #include "mha/err.h"
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 

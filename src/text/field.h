@@ -4,8 +4,8 @@
 #define MHA_TEXT_FIELD_H
 
 #include "base/mem.h"
+#include "io/json.h"
 #include "mha/err.h"
-#include <jansson.h>
 #include <stdbool.h>
 
 /* A field that is absent or null leaves *out as it was, unless `required`. */

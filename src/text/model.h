@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "mha/err.h"
 #include "text/vocab.h"
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

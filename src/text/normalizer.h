@@ -6,11 +6,11 @@
 #define MHA_TEXT_NORMALIZER_H
 
 #include "base/mem.h"
+#include "io/json.h"
 #include "mha/err.h"
 #include "text/aligned.h"
 #include "text/cuts.h"
 #include "text/regex.h"
-#include <jansson.h>
 
 typedef struct mha_normalizer {
     const struct mha_normalizer_kind *kind;

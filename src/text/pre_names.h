@@ -2,8 +2,8 @@
 #ifndef MHA_TEXT_PRE_NAMES_H
 #define MHA_TEXT_PRE_NAMES_H
 
+#include "io/json.h"
 #include "mha/err.h"
-#include <jansson.h>
 #include <stdbool.h>
 
 #define MHA_PRE_STEPS_MAX 8

@@ -5,10 +5,10 @@
 #ifndef MHA_TEXT_PRETOKENIZER_H
 #define MHA_TEXT_PRETOKENIZER_H
 
+#include "io/json.h"
 #include "mha/err.h"
 #include "text/pieces.h"
 #include "text/regex.h"
-#include <jansson.h>
 #include <stdbool.h>
 
 typedef struct mha_pretokenizer {

@@ -7,9 +7,9 @@
 #define MHA_TEXT_TEMPLATE_H
 
 #include "base/mem.h"
+#include "io/json.h"
 #include "mha/err.h"
 #include "text/tokenizer.h"
-#include <jansson.h>
 #include <stdbool.h>
 
 #define MHA_TEMPLATE_ITEMS_MAX 64

@@ -12,4 +12,8 @@ mha_status mha_tokenizer_open_directory(mha_tokenizer **out, const char *path, m
  * gpt2 (with its pre name) or bert. *out = NULL when the file has none. */
 mha_status mha_tokenizer_open_gguf(mha_tokenizer **out, const struct mha_gguf *g, mha_err *err);
 
+/* From the bytes of a tokenizer.json; `file` is its name in messages. */
+mha_status mha_tokenizer_parse(mha_tokenizer **out, const char *json, size_t n, const char *file,
+                               mha_err *err);
+
 #endif

@@ -6,7 +6,6 @@
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "io/gguf.h"
-#include "io/json.h"
 #include "text/pre_names.h"
 
 #include <stdio.h>
@@ -378,27 +377,16 @@ static mha_status read_kind(mha_tokenizer *t, const struct gguf_kind *kind, cons
     return status;
 }
 
-static mha_status open_embedded(mha_tokenizer **out, const mha_gguf_string *text, mha_err *err)
-{
-    static const char key[] = "tokenizer.huggingface.json";
-    json_t *root;
-    MHA_TRY(mha_json_parse(&root, text->s, text->n, key, err));
-    mha_status status = mha_tokenizer_from_json(out, root, err);
-    json_decref(root);
-    if (status != MHA_OK)
-        return mha_fail_prefix(err, status, key);
-    mha_tokenizer_guess_roles(*out);
-    return MHA_OK;
-}
-
 mha_status mha_tokenizer_open_gguf(mha_tokenizer **out, const mha_gguf *g, mha_err *err)
 {
     bool found;
     mha_gguf_string s;
+    const char *file = mha_gguf_file(g);
     *out = NULL;
     MHA_TRY(mha_gguf_get_string(g, "tokenizer.huggingface.json", &found, &s, err));
     if (found)
-        return open_embedded(out, &s, err);
+        return mha_tokenizer_name_file(
+            err, mha_tokenizer_parse(out, s.s, s.n, "tokenizer.huggingface.json", err), file);
     MHA_TRY(mha_gguf_get_string(g, KEY("model"), &found, &s, err));
     if (!found)
         return MHA_OK;
@@ -412,9 +400,9 @@ mha_status mha_tokenizer_open_gguf(mha_tokenizer **out, const mha_gguf *g, mha_e
             *out = t;
         else
             mha_tokenizer_free(t);
-        return status;
+        return mha_tokenizer_name_file(err, status, file);
     }
     return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                    KEY("model") ": the tokenizer kind \"%.*s\" is not supported",
+                    "%s: " KEY("model") ": the tokenizer kind \"%.*s\" is not supported", file,
                     (int)(s.n < 40 ? s.n : 40), s.s);
 }

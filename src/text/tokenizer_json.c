@@ -3,6 +3,7 @@
 #include "text/tokenizer_private.h"
 
 #include "base/fail.h"
+#include "io/json.h"
 #include "text/field.h"
 
 #include <stdio.h>
@@ -198,7 +199,8 @@ static mha_status read_all(mha_tokenizer *t, const json_t *root, mha_err *err)
     return mha_tokenizer_finish(t, root, err);
 }
 
-mha_status mha_tokenizer_from_json(mha_tokenizer **out, const json_t *root, mha_err *err)
+mha_status mha_tokenizer_from_json(mha_tokenizer **out, const json_t *root, const char *file,
+                                   mha_err *err)
 {
     mha_tokenizer *t;
     *out = NULL;
@@ -206,8 +208,20 @@ mha_status mha_tokenizer_from_json(mha_tokenizer **out, const json_t *root, mha_
     mha_status status = read_all(t, root, err);
     if (status != MHA_OK) {
         mha_tokenizer_free(t);
-        return status;
+        return mha_tokenizer_name_file(err, status, file);
     }
+    mha_tokenizer_guess_roles(t);
     *out = t;
     return MHA_OK;
+}
+
+mha_status mha_tokenizer_parse(mha_tokenizer **out, const char *json, size_t n, const char *file,
+                               mha_err *err)
+{
+    json_t *root;
+    *out = NULL;
+    MHA_TRY(mha_json_parse(&root, json, n, file, err));
+    mha_status status = mha_tokenizer_from_json(out, root, file, err);
+    json_decref(root);
+    return status;
 }

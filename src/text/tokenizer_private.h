@@ -50,7 +50,11 @@ mha_status mha_tokenizer_finish(mha_tokenizer *t, const json_t *description, mha
 /* Sets roles by the names that are common for them, where they are still unknown. */
 void mha_tokenizer_guess_roles(mha_tokenizer *t);
 
-/* A whole tokenizer.json, without the file's name in messages. */
-mha_status mha_tokenizer_from_json(mha_tokenizer **out, const json_t *root, mha_err *err);
+/* A whole tokenizer.json; `file` is its name in messages. */
+mha_status mha_tokenizer_from_json(mha_tokenizer **out, const json_t *root, const char *file,
+                                   mha_err *err);
+/* Puts the name before a message of the layers below that does not start with it. Returns `status`.
+ */
+mha_status mha_tokenizer_name_file(mha_err *err, mha_status status, const char *file);
 
 #endif
