@@ -1,4 +1,5 @@
-/* half.h: the two 16-bit floating-point formats as float. Exact: every half is a float. */
+/* half.h: the two 16-bit floating-point formats as float. Widening is exact: every half is a
+ * float. */
 #ifndef MHA_BASE_HALF_H
 #define MHA_BASE_HALF_H
 
@@ -32,6 +33,17 @@ static inline float mha_bf16_widen(uint16_t h)
     const uint32_t bits = (uint32_t)h << 16;
     float value;
 
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The nearest bfloat16, ties to even, of a finite float. */
+static inline float mha_bf16_round(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0x7fffU + (bits >> 16 & 1U)) & 0xffff0000U;
     memcpy(&value, &bits, sizeof value);
     return value;
 }

@@ -2,6 +2,7 @@
  * blocks of 64 query rows of one head at a time. No T×S array exists: scratch is 64·S a thread. */
 #include "engine/attention.h"
 #include "base/fail.h"
+#include "base/half.h"
 #include "base/mem.h"
 #include "base/turn.h"
 #include "kernel/gemm.h"
@@ -44,14 +45,28 @@ uint32_t mha_bias_bucket(int64_t r, uint32_t buckets, uint32_t max_distance, boo
     return base + (bucket < n ? bucket : n - 1);
 }
 
+static void fill_alibi(const mha_attn_args *a, float slope, size_t S, float *bias)
+{
+    for (size_t j = 0; j < S; j++) {
+        float x =
+            a->bias_bf16 ? mha_bf16_round(slope * mha_bf16_round((float)j)) : slope * (float)j;
+        bias[j] = a->bias_factor * x;
+    }
+}
+
+const float *mha_bias_row(const mha_attn_args *a, const float *bias, size_t following)
+{
+    return a->bias == MHA_BIAS_ALIBI ? bias : bias + following;
+}
+
 void mha_bias_fill(const mha_attn_args *a, uint32_t h, size_t T, size_t S, float *bias)
 {
+    if (a->bias == MHA_BIAS_ALIBI) {
+        fill_alibi(a, a->bias_table[h], S, bias);
+        return;
+    }
     for (size_t x = 0; x < T + S - 1; x++) {
         int64_t d = (int64_t)x - (int64_t)(T - 1);
-        if (a->bias == MHA_BIAS_ALIBI) {
-            bias[x] = a->bias_table[h] * (float)d;
-            continue;
-        }
         uint32_t b =
             mha_bias_bucket(d, a->bias_buckets, a->bias_max_distance, a->bias_bidirectional);
         bias[x] = a->bias_table[(size_t)b * a->heads + h];
@@ -118,7 +133,7 @@ static void block_scores(block *b)
             kn->softcap(s + r * b->width, n, a->softcap);
         if (b->bias != NULL) {
             size_t T = b->t->queries->offset[b->doc + 1] - b->t->queries->offset[b->doc];
-            kn->add(s + r * b->width, b->bias + (T - 1 - (b->first + r)) + b->lo, n);
+            kn->add(s + r * b->width, mha_bias_row(a, b->bias, T - 1 - (b->first + r)) + b->lo, n);
         }
     }
 }

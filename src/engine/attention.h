@@ -36,9 +36,12 @@ mha_status mha_attention_back_run(mha_attention_back *t, mha_err *err);
 /* The visible keys [*lo, *hi) of query i (counted among the keys) under the step's mask. */
 void mha_mask_span(const mha_attn_args *a, size_t i, size_t keys, size_t *lo, size_t *hi);
 
-/* bias[x] for relative positions x − (T − 1), x < T + S − 1, of head h: row i of T queries adds the
- * slice that starts at bias + T − 1 − i. */
+/* The position biases of head h: for buckets bias[x] of relative positions x − (T − 1), x < T + S −
+ * 1; for ALiBi bias[j] of key positions j < S. */
 void mha_bias_fill(const mha_attn_args *a, uint32_t h, size_t T, size_t S, float *bias);
+/* What a query adds to its scores: the slice that starts there, given how many queries follow it.
+ * ALiBi is the same for all: a constant for each query changes no softmax. */
+const float *mha_bias_row(const mha_attn_args *a, const float *bias, size_t following);
 
 /* The bucket of a relative position r = key − query (methods F): exact up to a half, then by
  * logarithm, the last bucket from max_distance on. The logarithm is float32 like the reference's.

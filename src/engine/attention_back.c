@@ -46,7 +46,7 @@ static void pattern_again(back_block *b)
                 b->factor[r * b->n + j] = 1 - s[j] / a->softcap * (s[j] / a->softcap);
         }
         if (b->bias != NULL)
-            kn->add(s, b->bias + (T - 1 - (b->first + r)) + b->lo, b->n);
+            kn->add(s, mha_bias_row(a, b->bias, T - 1 - (b->first + r)) + b->lo, b->n);
         mha_mask_span(a, b->first + r, S, &lo, &hi);
         memset(s, 0, (lo - b->lo) * sizeof *s);
         kn->exp_sum(s + (lo - b->lo), hi - lo, b->lse[r], &sum);

@@ -78,7 +78,7 @@ struct mha_engine {
     void *scratch[MHA_SCRATCH_COUNT];
     size_t scratch_bytes[MHA_SCRATCH_COUNT];
     mha_rotary rotary[MHA_ROTARY_KINDS];
-    size_t rotary_count;
+    size_t rotary_count, rotary_next; /* the place that a new kind takes when all are taken */
     double multiply_adds, readout_multiply_adds; /* counted as products run; the second a part */
 };
 
@@ -180,9 +180,16 @@ typedef struct mha_forward {
     double done, total; /* work of the whole run, in tokens·layers */
 } mha_forward;
 
-/* Cosines and sines of an attention step's rotary for positions 0 … positions − 1. */
-mha_status mha_rotary_get(mha_engine *e, const mha_attn_args *a, size_t positions,
-                          const mha_rotary **out, mha_err *err);
+/* Cosines and sines of an attention step, for documents whose length calls for them. */
+typedef struct mha_rotary_pair {
+    const mha_attn_args *a;
+    const mha_rotary *usual, *longer; /* NULL: no rotary; no document needs it */
+} mha_rotary_pair;
+/* Fills *out for the documents of `rows`. */
+mha_status mha_rotary_get(mha_engine *e, const mha_attn_args *a, const mha_rows *rows,
+                          mha_rotary_pair *out, mha_err *err);
+/* The tables of a document of `length` tokens, NULL without rotary. */
+const mha_rotary *mha_rotary_of(const mha_rotary_pair *pair, size_t length);
 
 /* Scratch of at least count floats (bytes for STATS); contents are undefined. */
 mha_status mha_scratch_get(mha_engine *e, mha_scratch which, size_t count, size_t size, void **out,

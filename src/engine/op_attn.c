@@ -9,37 +9,41 @@
 #include "kernel/gemm.h"
 #include <string.h>
 
-/* ---- per-head norm and rotary of q or k, in place ---------------------------------------------
+/* ---- norm and rotary of q or k, in place ------------------------------------------------------
  */
 
 typedef struct turn_job {
     const mha_forward *f;
     const mha_attn_args *a;
     const mha_norm_args *norm;
-    const mha_rotary *rotary; /* NULL: none */
+    const mha_rotary_pair *rotary;
     const mha_rows *rows;
     float *x; /* [N, heads·K] */
     uint32_t heads;
 } turn_job;
 
-static void turn_head(const turn_job *j, float *x, size_t position)
+static size_t document_length(const mha_rows *rows, size_t d)
+{
+    return rows->past + rows->offset[d + 1] - rows->offset[d];
+}
+
+static void norm_row(const turn_job *j, float *x)
 {
     const mha_kernels *k = j->f->k;
-    size_t K = j->a->width;
-    if (j->norm->n != 0) {
-        if (j->norm->kind == MHA_NORM_RMS)
-            k->rms_norm(x, x, j->norm->w, K, j->norm->eps);
-        else
-            k->layer_norm(x, x, j->norm->w, j->norm->b, K, j->norm->eps);
-    }
-    if (j->rotary == NULL)
-        return;
-    const float *cs = j->rotary->cos + position * j->rotary->half;
-    const float *sn = j->rotary->sin + position * j->rotary->half;
-    if (j->a->rope == MHA_ROPE_PAIR)
-        k->rope_pair(x, cs, sn, j->a->rope_width);
+    if (j->norm->kind == MHA_NORM_RMS)
+        k->rms_norm(x, x, j->norm->w, j->norm->n, j->norm->eps);
     else
-        k->rope_half(x, cs, sn, j->a->rope_width);
+        k->layer_norm(x, x, j->norm->w, j->norm->b, j->norm->n, j->norm->eps);
+}
+
+static void turn_head(const turn_job *j, const mha_rotary *rotary, float *x, size_t position)
+{
+    const float *cs = rotary->cos + position * rotary->half;
+    const float *sn = rotary->sin + position * rotary->half;
+    if (j->a->rope == MHA_ROPE_PAIR)
+        j->f->k->rope_pair(x, cs, sn, j->a->rope_width);
+    else
+        j->f->k->rope_half(x, cs, sn, j->a->rope_width);
 }
 
 static mha_status turn_rows(void *context, mha_row_range range, mha_err *err)
@@ -47,21 +51,25 @@ static mha_status turn_rows(void *context, mha_row_range range, mha_err *err)
     (void)err;
     const turn_job *j = context;
     size_t d = mha_rows_document(j->rows, j->f->doc_count, range.first);
+    size_t ld = (size_t)j->heads * j->a->width;
     for (size_t r = range.first; r < range.first + range.count; r++) {
         while (r >= j->rows->offset[d + 1])
             d++;
-        size_t position = j->rows->past + r - j->rows->offset[d];
-        for (uint32_t h = 0; h < j->heads; h++)
-            turn_head(j, j->x + (r * j->heads + h) * j->a->width, position);
+        float *x = j->x + r * ld;
+        for (size_t c = 0; j->norm->n != 0 && c < ld; c += j->norm->n) /* a head, or all of them */
+            norm_row(j, x + c);
+        const mha_rotary *rotary = mha_rotary_of(j->rotary, document_length(j->rows, d));
+        for (size_t c = 0; rotary != NULL && c < ld; c += j->a->width)
+            turn_head(j, rotary, x + c, j->rows->past + r - j->rows->offset[d]);
     }
     return MHA_OK;
 }
 
 static mha_status turn_all(mha_forward *f, const mha_attn_args *a, const mha_norm_args *norm,
-                           const mha_rotary *rotary, const mha_rows *rows, float *x, uint32_t heads,
-                           mha_err *err)
+                           const mha_rotary_pair *rotary, const mha_rows *rows, float *x,
+                           uint32_t heads, mha_err *err)
 {
-    if (norm->n == 0 && rotary == NULL)
+    if (norm->n == 0 && a->rope == MHA_ROPE_NONE)
         return MHA_OK;
     turn_job j = {f, a, norm, rotary, rows, x, heads};
     return mha_rows_run(f, rows->total, turn_rows, &j, err);
@@ -121,7 +129,7 @@ static mha_status project(mha_forward *f, float *y, const float *x, size_t ldx, 
 /* Keys and values: projected from the source register (self) or the memory (cross). Rows that a
  * cache already holds are not projected again. */
 static mha_status make_keys(mha_attention *t, const float *src, size_t ldx, const mha_rows *rows,
-                            const mha_rotary *rotary, mha_err *err)
+                            const mha_rotary_pair *rotary, mha_err *err)
 {
     mha_forward *f = t->f;
     const mha_attn_args *a = t->a;
@@ -234,24 +242,17 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     mha_forward *f = t->f;
     const mha_attn_args *a = t->a;
     bool cross = t->kind == MHA_CROSS;
-    const mha_rotary *rotary = NULL;
-    if (a->rope != MHA_ROPE_NONE) {
-        size_t positions = t->queries->past;
-        for (size_t d = 0; d < f->doc_count; d++) {
-            size_t end = t->queries->past + t->queries->offset[d + 1] - t->queries->offset[d];
-            positions = end > positions ? end : positions;
-        }
-        MHA_TRY(mha_rotary_get(f->e, a, positions, &rotary, err));
-    }
+    mha_rotary_pair rotary;
+    MHA_TRY(mha_rotary_get(f->e, a, t->queries, &rotary, err));
     const float *src = f->reg[s->src];
     size_t D = f->reg_width[s->src];
     MHA_TRY(project(f, t->q, src, D, t->queries->total, &a->q, a->qb, err));
     if (f->tape != NULL && a->q_norm.n != 0)
         MHA_TRY(mha_tape_keep(f->tape, t->q, t->queries->total * a->heads * a->width,
                               &f->saved->q_in, err));
-    MHA_TRY(turn_all(f, a, &a->q_norm, rotary, t->queries, t->q, a->heads, err));
-    MHA_TRY(make_keys(t, cross ? f->reg[MHA_E] : src, cross ? f->reg_width[MHA_E] : D, keys, rotary,
-                      err));
+    MHA_TRY(turn_all(f, a, &a->q_norm, &rotary, t->queries, t->q, a->heads, err));
+    MHA_TRY(make_keys(t, cross ? f->reg[MHA_E] : src, cross ? f->reg_width[MHA_E] : D, keys,
+                      &rotary, err));
     MHA_TRY(deliver_heads(t, MHA_SITE_Q, t->q, t->queries, a->heads, a->width, err));
     MHA_TRY(deliver_heads(t, MHA_SITE_K, t->k, keys, a->kv_heads, a->width, err));
     MHA_TRY(deliver_heads(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
@@ -341,7 +342,7 @@ typedef struct unturn_job {
     const mha_forward *f;
     const mha_attn_args *a;
     const mha_norm_args *norm;
-    const mha_rotary *rotary;
+    const mha_rotary_pair *rotary;
     const mha_rows *rows;
     float *d;       /* [N, heads·K] gradient, in place */
     const float *x; /* [N, heads·K] before the norm, NULL without one */
@@ -349,10 +350,10 @@ typedef struct unturn_job {
 } unturn_job;
 
 /* Rotation by minus the angle; PAIR rows go back from half-split to interleaved order. */
-static void rotate_back(const unturn_job *j, float *d, size_t position)
+static void rotate_back(const unturn_job *j, const mha_rotary *rotary, float *d, size_t position)
 {
-    size_t half = j->rotary->half;
-    const float *cs = j->rotary->cos + position * half, *sn = j->rotary->sin + position * half;
+    size_t half = rotary->half;
+    const float *cs = rotary->cos + position * half, *sn = rotary->sin + position * half;
     float out[MHA_HEAD_WIDTH_MAX];
     bool pair = j->a->rope == MHA_ROPE_PAIR;
     for (size_t i = 0; i < half; i++) {
@@ -368,18 +369,17 @@ static mha_status unturn_rows(void *context, mha_row_range range, mha_err *err)
 {
     (void)err;
     const unturn_job *j = context;
-    size_t K = j->a->width, d = mha_rows_document(j->rows, j->f->doc_count, range.first);
+    size_t d = mha_rows_document(j->rows, j->f->doc_count, range.first);
+    size_t ld = (size_t)j->heads * j->a->width, n = j->norm->n;
     for (size_t r = range.first; r < range.first + range.count; r++) {
         while (r >= j->rows->offset[d + 1])
             d++;
-        for (uint32_t h = 0; h < j->heads; h++) {
-            size_t at = (r * j->heads + h) * K;
-            if (j->rotary != NULL)
-                rotate_back(j, j->d + at, r - j->rows->offset[d]);
-            if (j->x != NULL)
-                j->f->k->norm_back(j->d + at, j->d + at, j->x + at, j->norm->w, K, j->norm->eps,
-                                   j->norm->kind == MHA_NORM_LAYER);
-        }
+        const mha_rotary *rotary = mha_rotary_of(j->rotary, document_length(j->rows, d));
+        for (size_t c = 0; rotary != NULL && c < ld; c += j->a->width)
+            rotate_back(j, rotary, j->d + r * ld + c, r - j->rows->offset[d]);
+        for (size_t at = r * ld; j->x != NULL && at < (r + 1) * ld; at += n)
+            j->f->k->norm_back(j->d + at, j->d + at, j->x + at, j->norm->w, n, j->norm->eps,
+                               j->norm->kind == MHA_NORM_LAYER);
     }
     return MHA_OK;
 }
@@ -425,14 +425,13 @@ static mha_status core_back(mha_backward *b, const mha_saved *s, const float *dz
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_DV, t.keys->total * GK, sizeof(float), &p, err));
     t.dv = p;
     MHA_TRY(mha_attention_back_run(&t, err));
-    const mha_rotary *rotary = NULL;
-    if (a->rope != MHA_ROPE_NONE) /* made by the forward pass: long enough */
-        MHA_TRY(mha_rotary_get(f->e, a, 1, &rotary, err));
-    unturn_job q = {f, a, &a->q_norm, rotary, t.queries, s->q, s->q_in, a->heads};
-    unturn_job k = {f, a, &a->k_norm, rotary, t.keys, t.dk, s->k_in, a->kv_heads};
-    if (rotary != NULL || s->q_in != NULL)
+    mha_rotary_pair rotary;
+    MHA_TRY(mha_rotary_get(f->e, a, t.queries, &rotary, err));
+    unturn_job q = {f, a, &a->q_norm, &rotary, t.queries, s->q, s->q_in, a->heads};
+    unturn_job k = {f, a, &a->k_norm, &rotary, t.keys, t.dk, s->k_in, a->kv_heads};
+    if (a->rope != MHA_ROPE_NONE || s->q_in != NULL)
         MHA_TRY(mha_rows_run(f, t.queries->total, unturn_rows, &q, err));
-    if (rotary != NULL || s->k_in != NULL)
+    if (a->rope != MHA_ROPE_NONE || s->k_in != NULL)
         MHA_TRY(mha_rows_run(f, t.keys->total, unturn_rows, &k, err));
     return project_back(b, s, s->q, t.dk, t.dv, err);
 }

@@ -1,10 +1,35 @@
 /* bind_attn.c: what the arguments of an attention step say together: head counts and widths, masks,
  * rotary frequencies, position biases, norms of queries and keys. May not look at tensors. */
 #include "base/fail.h"
+#include "base/half.h"
 #include "model/binder.h"
-#include "model/rope.h"
 #include <math.h>
 #include <string.h>
+
+static bool same_rope(const mha_rope_settings *a, const mha_rope_settings *b)
+{
+    return a->width == b->width && a->head_width == b->head_width && a->theta == b->theta &&
+           a->scaling == b->scaling && a->divisors == b->divisors &&
+           a->long_divisors == b->long_divisors && a->positions == b->positions &&
+           a->original == b->original;
+}
+
+static mha_status fill_rope(mha_binder *b, const mha_rope_settings *s, mha_rope_entry *e)
+{
+    float *freq, *longer;
+    uint32_t n = s->width / 2;
+    MHA_TRY(mha_arena_alloc((void **)&freq, b->memory, n, sizeof *freq, b->err));
+    MHA_TRY(mha_arena_alloc((void **)&longer, b->memory, n, sizeof *longer, b->err));
+    mha_status status = mha_rope_fill(freq, &e->mscale, s, b->err);
+    if (status == MHA_OK)
+        status = mha_rope_fill_long(longer, &e->long_from, s, b->err);
+    if (status != MHA_OK)
+        return mha_fail_prefix(b->err, status, b->config_file);
+    e->settings = *s;
+    e->freq = freq;
+    e->freq_long = e->long_from > 0 ? longer : NULL;
+    return MHA_OK;
+}
 
 static mha_status bind_rope(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
@@ -13,31 +38,35 @@ static mha_status bind_rope(mha_binder *b, const mha_spec_step *s, mha_draft *d)
         a->rope_width = a->width;
     if (d->theta.kind != MHA_VALUE_NUMBER)
         return mha_bind_misfit(b, s, "rope needs theta=NUMBER");
-    const json_t *scaling = d->scaling.kind == MHA_VALUE_JSON ? d->scaling.json : NULL;
     if (d->scaling.kind != MHA_VALUE_JSON && d->scaling.kind != MHA_VALUE_NULL)
         return mha_bind_misfit(b, s, "scaling is not an object");
-    if (d->divisors != NULL && d->divisor_count != a->rope_width / 2)
-        return mha_bind_misfit(b, s, "%u divisors for %u frequencies", d->divisor_count,
-                               a->rope_width / 2);
-    for (size_t i = 0; i < MHA_ROPE_CACHE; i++) {
-        const mha_rope_entry *e = &b->rope[i];
-        if (e->freq != NULL && e->width == a->rope_width && e->theta == d->theta.number &&
-            e->scaling == scaling && e->divisors == d->divisors) {
-            a->rope_freq = e->freq;
-            a->rope_mscale = e->mscale;
-            return MHA_OK;
-        }
+    uint32_t half = a->rope_width / 2;
+    if ((d->divisors != NULL && d->divisor_count != half) ||
+        (d->long_divisors != NULL && d->long_divisor_count != half))
+        return mha_bind_misfit(b, s, "%u and %u divisors for %u frequencies", d->divisor_count,
+                               d->long_divisor_count, half);
+    const mha_rope_settings settings = {
+        .width = a->rope_width,
+        .head_width = a->width,
+        .theta = d->theta.number,
+        .scaling = d->scaling.kind == MHA_VALUE_JSON ? d->scaling.json : NULL,
+        .divisors = d->divisors,
+        .long_divisors = d->long_divisors,
+        .positions = d->positions,
+        .original = d->original,
+    };
+    mha_rope_entry *e = NULL;
+    for (size_t i = 0; i < MHA_ROPE_CACHE && e == NULL; i++)
+        if (b->rope[i].freq != NULL && same_rope(&b->rope[i].settings, &settings))
+            e = &b->rope[i];
+    if (e == NULL) {
+        e = &b->rope[b->rope_next++ % MHA_ROPE_CACHE];
+        MHA_TRY(fill_rope(b, &settings, e));
     }
-    float *freq;
-    mha_rope_settings settings = {a->rope_width, a->width,    d->theta.number,
-                                  scaling,       d->divisors, d->positions};
-    MHA_TRY(mha_arena_alloc((void **)&freq, b->memory, a->rope_width / 2, sizeof *freq, b->err));
-    mha_status status = mha_rope_fill(freq, &a->rope_mscale, &settings, b->err);
-    if (status != MHA_OK)
-        return mha_fail_prefix(b->err, status, b->config_file);
-    a->rope_freq = freq;
-    b->rope[b->rope_next++ % MHA_ROPE_CACHE] = (mha_rope_entry){
-        a->rope_width, d->theta.number, scaling, d->divisors, freq, a->rope_mscale};
+    a->rope_freq = e->freq;
+    a->rope_long = e->freq_long;
+    a->rope_long_from = e->long_from;
+    a->rope_mscale = e->mscale;
     return MHA_OK;
 }
 
@@ -56,13 +85,38 @@ static mha_status bind_bias(const mha_binder *b, const mha_spec_step *s, mha_dra
     return MHA_OK;
 }
 
+/* Slopes: with p the largest power of two <= H, m^1 … m^p of m = 2^(−8/p); the heads beyond p get
+ * the odd powers of 2^(−4/p). Press et al. 2022, and its code for other numbers of heads. */
+static mha_status bind_alibi(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    float *slope;
+    uint32_t p = 1;
+    if (a->bias_table != NULL)
+        return mha_bind_misfit(b, s, "alibi and buckets");
+    MHA_TRY(mha_arena_alloc((void **)&slope, b->memory, a->heads, sizeof *slope, b->err));
+    while (2 * p <= a->heads)
+        p *= 2;
+    float base = (float)exp2(-8.0 / p), extra = (float)exp2(-4.0 / p);
+    for (uint32_t h = 0; h < a->heads; h++) {
+        slope[h] = h < p ? powf(base, (float)(h + 1)) : powf(extra, (float)(2 * (h - p) + 1));
+        if (a->bias_bf16)
+            slope[h] = mha_bf16_round(slope[h]);
+    }
+    a->bias = MHA_BIAS_ALIBI;
+    a->bias_table = slope;
+    a->bias_factor = d->alibi;
+    return MHA_OK;
+}
+
+/* Gains for one head, or for all of them together. */
 static mha_status qk_norm(const mha_binder *b, const mha_spec_step *s, const mha_draft *d,
-                          const char *name, mha_norm_args *norm)
+                          const char *name, mha_norm_args *norm, uint32_t heads)
 {
     if (norm->n == 0)
         return MHA_OK;
-    if (norm->n != d->step.attn.width)
-        return mha_bind_misfit(b, s, "%s has %u gains for heads of %u", name, norm->n,
+    if (norm->n != d->step.attn.width && norm->n != heads * d->step.attn.width)
+        return mha_bind_misfit(b, s, "%s has %u gains for %u heads of %u", name, norm->n, heads,
                                d->step.attn.width);
     norm->kind = (mha_norm_kind)d->qk_norm;
     norm->eps = d->qk_eps;
@@ -93,8 +147,8 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
         return mha_bind_misfit(b, s, "memory has no order: no causal, window or rope");
     a->mask = d->causal ? (a->window > 0 ? MHA_MASK_CAUSAL_WINDOW : MHA_MASK_CAUSAL)
                         : (a->window > 0 ? MHA_MASK_WINDOW : MHA_MASK_FULL);
-    MHA_TRY(qk_norm(b, s, d, "q_norm", &a->q_norm));
-    MHA_TRY(qk_norm(b, s, d, "k_norm", &a->k_norm));
+    MHA_TRY(qk_norm(b, s, d, "q_norm", &a->q_norm, a->heads));
+    MHA_TRY(qk_norm(b, s, d, "k_norm", &a->k_norm, a->kv_heads));
     a->rope_mscale = 1;
     if (a->rope != MHA_ROPE_NONE)
         MHA_TRY(bind_rope(b, s, d));
@@ -102,6 +156,10 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
         a->rope_width = 0;
     if (a->bias_table != NULL)
         MHA_TRY(bind_bias(b, s, d));
+    if (d->alibi != 0)
+        MHA_TRY(bind_alibi(b, s, d));
+    if (a->sinks != NULL && d->sink_count != a->heads)
+        return mha_bind_misfit(b, s, "%u sinks for %u heads", d->sink_count, a->heads);
     if (a->softcap < 0)
         return mha_bind_misfit(b, s, "softcap = %g is negative", (double)a->softcap);
     b->width[s->dst] = a->o.out;

@@ -128,6 +128,30 @@ static mha_status scope_name(void *context, const char *name, mha_value *out, mh
     return mha_fail(err, MHA_ERR_INTERNAL, "%s has no value yet", name);
 }
 
+static bool is_word(const char *words, const char *word)
+{
+    size_t n = word == NULL ? 0 : strlen(word);
+    for (size_t w; n > 0 && *(words += strspn(words, " ")) != '\0'; words += w) {
+        w = strcspn(words, " ");
+        if (w == n && memcmp(words, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static mha_status call_among(const mha_value *list, const mha_value *words, mha_value *out,
+                             mha_err *err)
+{
+    bool is_list = list->kind == MHA_VALUE_JSON && json_is_array(list->json);
+    if ((!is_list && list->kind != MHA_VALUE_NULL) || words->kind != MHA_VALUE_STRING)
+        return mha_fail(err, MHA_ERR_FORMAT, "among() needs a list and a string");
+    out->number = 1;
+    for (size_t i = 0; is_list && i < json_array_size(list->json); i++)
+        if (!is_word(words->string, json_string_value(json_array_get(list->json, i))))
+            out->number = 0;
+    return MHA_OK;
+}
+
 /* The parser checked the number of arguments and that tensor names are literals. */
 static mha_status scope_call(void *context, const char *name, const mha_value *args, size_t count,
                              mha_value *out, mha_err *err)
@@ -152,6 +176,8 @@ static mha_status scope_call(void *context, const char *name, const mha_value *a
                                                   : (double)json_object_size(args[0].json);
         return MHA_OK;
     }
+    if (strcmp(name, "among") == 0)
+        return call_among(&args[0], &args[1], out, err);
     for (size_t i = 0; i < count; i++)
         if (args[i].kind != MHA_VALUE_NUMBER)
             return mha_fail(err, MHA_ERR_FORMAT, "%s() needs numbers", name);
@@ -181,14 +207,17 @@ static void add_reason(void *context, const char *name)
             continue;
         const mha_value *v = &r->b->values[i];
         const char *key = r->b->value_key[i] != NULL ? r->b->value_key[i] : name;
-        char number[32];
-        snprintf(number, sizeof number, "%.9g", v->number);
-        const char *value = v->kind == MHA_VALUE_NUMBER   ? number
-                            : v->kind == MHA_VALUE_STRING ? v->string
-                            : v->kind == MHA_VALUE_NULL   ? "null"
-                                                          : "[…]";
-        int n = snprintf(r->out + r->used, r->size - r->used, "%s%s = %.60s",
-                         r->used == 0 ? " (" : ", ", key, value);
+        char text[64] = {0}; /* of lists only the beginning */
+        size_t size = 0;
+        if (v->kind == MHA_VALUE_NUMBER)
+            snprintf(text, sizeof text, "%.9g", v->number);
+        else if (v->kind == MHA_VALUE_JSON)
+            size = json_dumpb(v->json, text, sizeof text - 1, JSON_COMPACT);
+        const char *value = v->kind == MHA_VALUE_STRING ? v->string
+                            : v->kind == MHA_VALUE_NULL ? "null"
+                                                        : text;
+        int n = snprintf(r->out + r->used, r->size - r->used, "%s%s = %.60s%s",
+                         r->used == 0 ? " (" : ", ", key, value, size >= sizeof text ? "…" : "");
         r->used += n > 0 ? (size_t)n : 0;
     }
 }

@@ -8,6 +8,7 @@
 #include "model/expr.h"
 #include "model/ops.h"
 #include "model/program.h"
+#include "model/rope.h"
 #include "model/spec.h"
 
 /* What became of a tensor of the checkpoint. */
@@ -30,11 +31,11 @@ typedef struct mha_bound {
 
 enum { MHA_ROPE_CACHE = 4 };
 
+/* Frequencies that layers share. */
 typedef struct mha_rope_entry {
-    uint32_t width;
-    double theta;
-    const json_t *scaling;
-    const float *divisors, *freq;
+    mha_rope_settings settings;
+    const float *freq, *freq_long; /* NULL: not filled; only one table */
+    uint32_t long_from;
     float mscale;
 } mha_rope_entry;
 

@@ -77,11 +77,16 @@ static const mha_op_arg attn_args[] = {
     {"theta", MHA_ARG_VALUE, false, AT(theta), 0, NULL},
     {"scaling", MHA_ARG_VALUE, false, AT(scaling), 0, NULL},
     {"divisors", MHA_ARG_FLOATS, false, AT(divisors), AT(divisor_count), NULL},
+    {"long_divisors", MHA_ARG_FLOATS, false, AT(long_divisors), AT(long_divisor_count), NULL},
     {"positions", MHA_ARG_COUNT, false, AT(positions), 0, NULL},
+    {"original", MHA_ARG_COUNT, false, AT(original), 0, NULL},
     {"softcap", MHA_ARG_REAL, false, STEP(attn.softcap), 0, NULL},
     {"buckets", MHA_ARG_FLOATS, false, STEP(attn.bias_table), AT(bucket_count), NULL},
     {"distance", MHA_ARG_COUNT, false, STEP(attn.bias_max_distance), 0, NULL},
     {"bidirectional", MHA_ARG_FLAG, false, STEP(attn.bias_bidirectional), 0, NULL},
+    {"alibi", MHA_ARG_REAL, false, AT(alibi), 0, NULL},
+    {"alibi_bf16", MHA_ARG_FLAG, false, STEP(attn.bias_bf16), 0, NULL},
+    {"sinks", MHA_ARG_FLOATS, false, STEP(attn.sinks), AT(sink_count), NULL},
     END_ARGS,
 };
 static const mha_op_arg mlp_args[] = {

@@ -16,8 +16,10 @@ typedef struct mha_draft {
     int qk_norm; /* mha_norm_kind of q_norm and k_norm */
     float qk_eps;
     mha_value theta, scaling;
-    const float *divisors;                                       /* GGUF's rope_freqs */
-    uint32_t divisor_count, bucket_count, bias_count, positions; /* lengths of float slots; P */
+    const float *divisors, *long_divisors; /* of rotary frequencies, as GGUF files have them */
+    uint32_t divisor_count, long_divisor_count, bucket_count, bias_count, sink_count; /* lengths */
+    uint32_t positions, original; /* the longest text, now and before rotary scaling */
+    float alibi;
 } mha_draft;
 
 /* What the value of an argument is, and where the binder puts it. */
@@ -56,7 +58,7 @@ typedef struct mha_op_def {
     const mha_op_arg *args;
 } mha_op_def;
 
-enum { MHA_OP_ARGS_MAX = 32 };
+enum { MHA_OP_ARGS_MAX = 48 };
 
 /* NULL when there is no such op. */
 const mha_op_def *mha_op_find(const char *name);

@@ -104,16 +104,20 @@ typedef struct mha_attn_args {
     mha_keys keys;
     mha_mask mask;
     uint32_t window;
-    mha_norm_args q_norm, k_norm; /* over K; n = 0: none */
+    mha_norm_args q_norm, k_norm; /* over K, or (n > K) over all heads together; n = 0: none */
     mha_rope_kind rope;
     uint32_t rope_width;    /* leading dims of a head that rotate, <= K */
     const float *rope_freq; /* [rope_width/2] radians a position, scaling applied */
-    float rope_mscale;      /* cos and sin are multiplied by this; 1 usually */
-    float softcap;          /* 0: none */
+    const float *rope_long; /* the same for documents of more than rope_long_from tokens, or NULL */
+    uint32_t rope_long_from;
+    float rope_mscale; /* cos and sin are multiplied by this; 1 usually */
+    float softcap;     /* 0: none */
     mha_bias_kind bias;
     const float *bias_table; /* buckets: [buckets, H] row-major; ALiBi: slopes [H] */
     uint32_t bias_buckets, bias_max_distance;
     bool bias_bidirectional;
+    float bias_factor;        /* ALiBi: key j adds factor·slope·j to the scores of every query */
+    bool bias_bf16;           /* ALiBi: slope, j and slope·j are rounded to bfloat16 first */
     const float *sinks;       /* [H] extra logit of each head, or NULL */
     const uint16_t *head_ids; /* [H] original head numbers (pruned models), or NULL: 0…H−1 */
 } mha_attn_args;

@@ -7,10 +7,13 @@
  *   yarn     c(r) = R·ln(L/(2πr))/(2·ln theta); low = ⌊c(beta_fast)⌋, high = ⌈c(beta_slow)⌉ in
  *            0 … R−1; ramp = clamp((i − low)/(high − low), 0, 1);
  *            f_i·(1 − ramp) + f_i/factor·ramp; cos and sin times 0.1·ln(factor) + 1
+ *   longrope f_i / short_i, in documents of more than L tokens f_i / long_i; cos and sin times
+ *            sqrt(1 + ln(factor)/ln L), where factor is the longest text over L
  *
- * Sources: Su et al. 2021; Peng et al. 2023 (YaRN); the Llama 3.1 release. Frequencies are float32
- * in the reference implementation, rounded at each step: the same is done here, because at long
- * positions the rounding of the frequency is what one sees in the scores. */
+ * Sources: Su et al. 2021; Peng et al. 2023 (YaRN); Ding et al. 2024 (LongRoPE); the Llama 3.1
+ * release. Frequencies are float32 in the reference implementation, rounded at each step: the same
+ * is done here, because at long positions the rounding of the frequency is what one sees in the
+ * scores. */
 #include "model/rope.h"
 #include "base/fail.h"
 #include "model/expr.h"
@@ -46,6 +49,14 @@ static mha_status get_positive(const json_t *o, const char *key, const char *oth
     return MHA_OK;
 }
 
+/* L, the length of texts before scaling. */
+static mha_status get_original(const mha_rope_settings *s, double *out, mha_err *err)
+{
+    double absent = s->original != 0 ? s->original : s->positions;
+    return get_positive(s->scaling, "original_max_position_embeddings", "original_context_length",
+                        absent, out, err);
+}
+
 static mha_status scale_linear(float *freq, const mha_rope_settings *s, mha_err *err)
 {
     double factor;
@@ -61,8 +72,7 @@ static mha_status scale_llama3(float *freq, const mha_rope_settings *s, mha_err 
     MHA_TRY(get_positive(s->scaling, "factor", NULL, required, &factor, err));
     MHA_TRY(get_positive(s->scaling, "low_freq_factor", NULL, required, &low, err));
     MHA_TRY(get_positive(s->scaling, "high_freq_factor", NULL, required, &high, err));
-    MHA_TRY(get_positive(s->scaling, "original_max_position_embeddings", NULL, s->positions,
-                         &length, err));
+    MHA_TRY(get_original(s, &length, err));
     if (!(high > low))
         return mha_fail(err, MHA_ERR_FORMAT,
                         "rotary scaling: high_freq_factor = %g is not above low_freq_factor = %g",
@@ -115,8 +125,7 @@ static mha_status yarn_attention(const mha_rope_settings *s, double factor, floa
 static mha_status scale_yarn(float *freq, float *mscale, const mha_rope_settings *s, mha_err *err)
 {
     double factor, length, fast, slow;
-    MHA_TRY(get_positive(s->scaling, "original_max_position_embeddings", "original_context_length",
-                         s->positions, &length, err));
+    MHA_TRY(get_original(s, &length, err));
     MHA_TRY(get_positive(s->scaling, "factor", NULL, s->positions / length, &factor, err));
     MHA_TRY(get_positive(s->scaling, "beta_fast", "yarn_beta_fast", 32, &fast, err));
     MHA_TRY(get_positive(s->scaling, "beta_slow", "yarn_beta_slow", 1, &slow, err));
@@ -141,6 +150,38 @@ static mha_status scale_yarn(float *freq, float *mscale, const mha_rope_settings
     return MHA_OK;
 }
 
+/* Divides by the numbers of a list, one a frequency. */
+static mha_status divide_list(float *freq, const mha_rope_settings *s, const char *key,
+                              mha_err *err)
+{
+    const json_t *list = json_object_get(s->scaling, key);
+    if (!json_is_array(list) || json_array_size(list) != s->width / 2)
+        return mha_fail(err, MHA_ERR_FORMAT, "rotary scaling: %s is not a list of %u numbers", key,
+                        s->width / 2);
+    for (uint32_t i = 0; i < s->width / 2; i++) {
+        const json_t *divisor = json_array_get(list, i);
+        float d = (float)json_number_value(divisor);
+        if (!(d > 0) || !isfinite(d))
+            return mha_fail(err, MHA_ERR_FORMAT, "rotary scaling: %s[%u] is not positive", key, i);
+        freq[i] = 1 / (d * powf((float)s->theta, (float)(2 * i) / (float)s->width));
+    }
+    return MHA_OK;
+}
+
+static mha_status scale_longrope(float *freq, float *mscale, const mha_rope_settings *s,
+                                 mha_err *err)
+{
+    double length, factor, attention;
+    MHA_TRY(get_original(s, &length, err));
+    if (!(length > 1))
+        return mha_fail(err, MHA_ERR_FORMAT, "rotary scaling: an original length of %g", length);
+    MHA_TRY(get_positive(s->scaling, "factor", NULL, s->positions / length, &factor, err));
+    attention = factor <= 1 ? 1 : sqrt(1 + log(factor) / log(length));
+    MHA_TRY(get_positive(s->scaling, "attention_factor", NULL, attention, &attention, err));
+    *mscale = (float)attention;
+    return divide_list(freq, s, "short_factor", err);
+}
+
 static bool is_in(const char *key, const char *const *keys)
 {
     for (; *keys != NULL; keys++)
@@ -149,8 +190,13 @@ static bool is_in(const char *key, const char *const *keys)
     return false;
 }
 
+static bool is_longrope(const char *name)
+{
+    return strcmp(name, "longrope") == 0 || strcmp(name, "su") == 0;
+}
+
 /* A key that nobody knows may change the frequencies: only null and false are passed over. */
-static mha_status check_keys(const mha_rope_settings *s, mha_err *err)
+static mha_status check_keys(const mha_rope_settings *s, const char *name, mha_err *err)
 {
     static const char *const known[] = {"rope_type",
                                         "type",
@@ -172,12 +218,13 @@ static mha_status check_keys(const mha_rope_settings *s, mha_err *err)
                                         "yarn_beta_fast",
                                         "yarn_beta_slow",
                                         NULL};
+    static const char *const lists[] = {"short_factor", "long_factor", NULL};
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)s->scaling, key, value)
     {
         mha_value v = mha_value_of_json(value);
-        if (is_in(key, known) || !mha_value_truth(&v))
+        if (is_in(key, known) || !mha_value_truth(&v) || (is_longrope(name) && is_in(key, lists)))
             continue;
         bool whole = strcmp(key, "partial_rotary_factor") == 0 && v.kind == MHA_VALUE_NUMBER &&
                      floor(v.number * s->head_width) == s->width;
@@ -191,8 +238,12 @@ static mha_status check_keys(const mha_rope_settings *s, mha_err *err)
     return MHA_OK;
 }
 
-static mha_status scale(float *freq, float *mscale, const mha_rope_settings *s, mha_err *err)
+/* The name of the scaling; *given is false when there is none in the object. */
+static mha_status scaling_name(const mha_rope_settings *s, const char **name, bool *given,
+                               mha_err *err)
 {
+    *name = "default";
+    *given = false;
     if (s->scaling == NULL)
         return MHA_OK;
     if (!json_is_object(s->scaling))
@@ -200,26 +251,49 @@ static mha_status scale(float *freq, float *mscale, const mha_rope_settings *s, 
     const json_t *type = json_object_get(s->scaling, "rope_type");
     if (type == NULL || json_is_null(type))
         type = json_object_get(s->scaling, "type");
-    const char *name = "default";
-    if (json_is_string(type))
-        name = json_string_value(type);
-    else if (type != NULL && !json_is_null(type))
+    *given = type != NULL && !json_is_null(type);
+    if (*given && !json_is_string(type))
         return mha_fail(err, MHA_ERR_FORMAT, "rotary scaling: rope_type is not a string");
-    MHA_TRY(check_keys(s, err));
+    if (*given)
+        *name = json_string_value(type);
+    return MHA_OK;
+}
+
+static mha_status scale(float *freq, float *mscale, const mha_rope_settings *s, mha_err *err)
+{
+    const char *name;
+    bool given;
+    double attention;
+    MHA_TRY(scaling_name(s, &name, &given, err));
+    if (s->scaling == NULL)
+        return MHA_OK;
+    MHA_TRY(check_keys(s, name, err));
     if (strcmp(name, "linear") == 0)
         return scale_linear(freq, s, err);
     if (strcmp(name, "llama3") == 0)
         return scale_llama3(freq, s, err);
     if (strcmp(name, "yarn") == 0)
         return scale_yarn(freq, mscale, s, err);
+    if (is_longrope(name))
+        return scale_longrope(freq, mscale, s, err);
     bool plain = strcmp(name, "default") == 0 || strcmp(name, "none") == 0;
     /* without a type, a factor would be dropped in silence */
     const json_t *factor = json_object_get(s->scaling, "factor");
-    if (!plain || (type == NULL && json_is_number(factor) && json_number_value(factor) != 1))
+    if (!plain || (!given && json_is_number(factor) && json_number_value(factor) != 1))
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
                         "rotary scaling of type \"%s\" is not supported: default, linear, llama3, "
-                        "yarn",
-                        type == NULL ? "" : name);
+                        "yarn, longrope",
+                        given ? name : "");
+    MHA_TRY(get_positive(s->scaling, "attn_factor", NULL, 1, &attention, err)); /* GGUF's own */
+    *mscale = (float)attention;
+    return MHA_OK;
+}
+
+static mha_status check_finite(const float *freq, uint32_t n, mha_err *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!isfinite(freq[i]))
+            return mha_fail(err, MHA_ERR_NUMERIC, "rotary frequency %u is not finite", i);
     return MHA_OK;
 }
 
@@ -235,11 +309,28 @@ mha_status mha_rope_fill(float *freq, float *mscale, const mha_rope_settings *s,
     for (uint32_t i = 0; i < s->width / 2; i++)
         freq[i] = 1 / powf((float)s->theta, (float)(2 * i) / (float)s->width);
     MHA_TRY(scale(freq, mscale, s, err));
-    for (uint32_t i = 0; i < s->width / 2; i++) {
-        if (s->divisors != NULL)
-            freq[i] /= s->divisors[i];
-        if (!isfinite(freq[i]))
-            return mha_fail(err, MHA_ERR_NUMERIC, "rotary frequency %u is not finite", i);
-    }
-    return MHA_OK;
+    for (uint32_t i = 0; i < s->width / 2 && s->divisors != NULL; i++)
+        freq[i] /= s->divisors[i];
+    return check_finite(freq, s->width / 2, err);
+}
+
+mha_status mha_rope_fill_long(float *freq, uint32_t *from, const mha_rope_settings *s, mha_err *err)
+{
+    const char *name;
+    bool given;
+    double length;
+    *from = 0;
+    MHA_TRY(scaling_name(s, &name, &given, err));
+    if (!is_longrope(name) && s->long_divisors == NULL)
+        return MHA_OK;
+    MHA_TRY(get_original(s, &length, err));
+    if (!(length >= 1 && length <= INT32_MAX && length == floor(length)))
+        return mha_fail(err, MHA_ERR_FORMAT, "rotary scaling: an original length of %g", length);
+    *from = (uint32_t)length;
+    if (is_longrope(name))
+        return divide_list(freq, s, "long_factor", err);
+    for (uint32_t i = 0; i < s->width / 2; i++)
+        freq[i] =
+            1 / (s->long_divisors[i] * powf((float)s->theta, (float)(2 * i) / (float)s->width));
+    return check_finite(freq, s->width / 2, err);
 }

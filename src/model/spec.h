@@ -41,7 +41,9 @@
  *   Step: DST <- OP WORD ARG=VALUE… [when EXPR]       see ops.h for the ops and their arguments
  *
  * Names that every EXPR knows: gguf (1 for GGUF files), arch (the first of `architectures`, or ''),
- * l. Functions: has('TENSOR'), rows('TENSOR'), len(LIST), min(a, b), max(a, b), floor(a). */
+ * l. Functions: has('TENSOR'), rows('TENSOR'), len(LIST), min(a, b), max(a, b), floor(a),
+ * among(LIST, 'WORD WORD…'): every string of the list is one of the words (null is an empty list).
+ */
 #ifndef MHA_MODEL_SPEC_H
 #define MHA_MODEL_SPEC_H
 

@@ -22,7 +22,8 @@ static mha_status fill(float *freq, float *mscale, uint32_t width, double theta,
     json_t *o = scaling == NULL ? NULL : json_loads(scaling, 0, NULL);
     if (scaling != NULL && o == NULL)
         fail_msg("%s", scaling);
-    const mha_rope_settings s = {width, 16, theta, o, NULL, positions};
+    const mha_rope_settings s = {
+        .width = width, .head_width = 16, .theta = theta, .scaling = o, .positions = positions};
     mha_status status = mha_rope_fill(freq, mscale, &s, err);
     json_decref(o);
     return status;
@@ -115,10 +116,59 @@ static void test_reference(void **state)
     }
 }
 
+/* Two tables: the second for documents of more than the original length. */
+static void test_longrope(void **state)
+{
+    const char *const text = "{\"type\": \"longrope\", \"partial_rotary_factor\": 0.5, "
+                             "\"short_factor\": [1.0, 1.05, 1.25, "
+                             "2.5], \"long_factor\": [1.07, 2.0, 9.5, 64.75]}";
+    const float expected[2][4] = {{1, 0.095238097F, 0.00800000038F, 0.00039999999F},
+                                  {0.934579372F, 0.0500000007F, 0.00105263153F, 1.54440149e-05F}};
+    json_t *o = json_loads(text, 0, NULL);
+    const mha_rope_settings s = {.width = 8,
+                                 .head_width = 16,
+                                 .theta = 10000,
+                                 .scaling = o,
+                                 .positions = 131072,
+                                 .original = 4096};
+    float freq[2][4], mscale;
+    uint32_t from;
+    assert_int_equal(mha_rope_fill(freq[0], &mscale, &s, NULL), MHA_OK);
+    assert_int_equal(mha_rope_fill_long(freq[1], &from, &s, NULL), MHA_OK);
+    assert_int_equal(from, 4096);
+    near(mscale, 1.19023807, 1.2e-7);
+    for (size_t t = 0; t < 2; t++)
+        for (size_t i = 0; i < 4; i++)
+            near(freq[t][i], expected[t][i], 2.4e-7 * (double)expected[t][i]);
+    json_decref(o);
+
+    /* the same as GGUF files say it */
+    const float shorter[4] = {1, 1.05F, 1.25F, 2.5F}, longer[4] = {1.07F, 2, 9.5F, 64.75F};
+    o = json_loads("{\"attn_factor\": 1.5, \"original_context_length\": 4096}", 0, NULL);
+    const mha_rope_settings g = {.width = 8,
+                                 .head_width = 16,
+                                 .theta = 10000,
+                                 .scaling = o,
+                                 .divisors = shorter,
+                                 .long_divisors = longer};
+    assert_int_equal(mha_rope_fill(freq[0], &mscale, &g, NULL), MHA_OK);
+    assert_int_equal(mha_rope_fill_long(freq[1], &from, &g, NULL), MHA_OK);
+    assert_int_equal(from, 4096);
+    near(mscale, 1.5, 0);
+    for (size_t t = 0; t < 2; t++)
+        for (size_t i = 0; i < 4; i++)
+            near(freq[t][i], expected[t][i], 2.4e-7 * (double)expected[t][i]);
+    json_decref(o);
+    assert_int_equal(fill(freq[0], &mscale, 8, 10000, 64, NULL, NULL), MHA_OK);
+    const mha_rope_settings one = {.width = 8, .head_width = 16, .theta = 10000};
+    assert_int_equal(mha_rope_fill_long(freq[1], &from, &one, NULL), MHA_OK);
+    assert_int_equal(from, 0);
+}
+
 static void test_divisors(void **state)
 {
     const float divisors[2] = {1, 8};
-    const mha_rope_settings s = {4, 4, 100, NULL, divisors, 0};
+    const mha_rope_settings s = {.width = 4, .head_width = 4, .theta = 100, .divisors = divisors};
     float freq[2], mscale;
     assert_int_equal(mha_rope_fill(freq, &mscale, &s, NULL), MHA_OK);
     near(freq[0], 1, 0);
@@ -150,7 +200,11 @@ static void test_refused(void **state)
         const char *message;
     } cases[] = {
         {"{\"rope_type\": \"dynamic\", \"factor\": 2}", MHA_ERR_UNSUPPORTED, "\"dynamic\""},
-        {"{\"type\": \"longrope\"}", MHA_ERR_UNSUPPORTED, "\"longrope\""},
+        {"{\"type\": \"longrope\"}", MHA_ERR_FORMAT, "short_factor is not a list of 8"},
+        {"{\"type\": \"su\", \"short_factor\": [1, 1, 1, 1, 1, 1, 1, 0]}", MHA_ERR_FORMAT,
+         "short_factor[7] is not positive"},
+        {"{\"type\": \"yarn\", \"factor\": 2, \"long_factor\": [1]}", MHA_ERR_UNSUPPORTED,
+         "long_factor"},
         {"{\"factor\": 2}", MHA_ERR_UNSUPPORTED, "rotary scaling of type"},
         {"{\"rope_type\": 3}", MHA_ERR_FORMAT, "rope_type is not a string"},
         {"{\"rope_type\": \"default\", \"mrope_section\": [1]}", MHA_ERR_UNSUPPORTED,
@@ -192,7 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference), cmocka_unit_test(test_divisors),
         cmocka_unit_test(test_neutral),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_longrope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
