@@ -61,7 +61,6 @@ typedef struct mha_kernels {
     void (*act_mul[MHA_ACT_COUNT])(float *g, const float *u, size_t n);   /* g ← f(g)·u */
     void (*act_back[MHA_ACT_COUNT])(float *dy, const float *x, size_t n); /* dy ← dy·f'(x) */
 
-
     /* Rotary embedding of one head's row: pairs (x[i], x[i+r]) of `x`, r = n/2:
      * y[i] = x[i]·cos[i] − x[i+r]·sin[i],  y[i+r] = x[i+r]·cos[i] + x[i]·sin[i]. In place. */
     void (*rope_half)(float *x, const float *cos, const float *sin, size_t n);

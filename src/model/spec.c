@@ -115,7 +115,7 @@ static mha_status words_copy(mha_spec_parser *p, mha_spec_words *out, const char
         mha_arena_alloc((void **)&out->word, &p->spec->memory, count, sizeof *out->word, p->err));
     if (count > 0)
         if (count > 0)
-        memcpy(out->word, words, count * sizeof *words);
+            memcpy(out->word, words, count * sizeof *words);
     out->count = count;
     return MHA_OK;
 }
