@@ -58,6 +58,9 @@ static void set_release(font_set *s)
 {
     if (s->layout)
         g_object_unref(s->layout);
+    /* pango holds a reference on the configuration and never lets it go by itself. */
+    if (s->map)
+        pango_fc_font_map_set_config(PANGO_FC_FONT_MAP(s->map), NULL);
     if (s->map)
         g_object_unref(s->map);
     if (s->config)
