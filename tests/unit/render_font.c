@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Liberation Sans has the advance widths of Arial: in 1/2048 of the size a digit is 1139 wide, a
  * space 569, 'i' 455 and 'W' 1933. */
@@ -56,6 +57,22 @@ static void test_fonts_are_independent(void **state)
     assert_true(mha_font_width(a, "attention", 7) == width);
     mha_font_close(b);
     mha_font_close(a);
+}
+
+/* Whoever draws a thousand figures keeps no thousand files open. */
+static void test_closing_gives_the_file_back(void **state)
+{
+    mha_font *f = NULL;
+    int before = dup(0);
+    close(before);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(mha_font_open(&f, NULL, NULL), MHA_OK);
+        mha_font_width(f, "attention", 7);
+        mha_font_close(f);
+    }
+    int after = dup(0);
+    close(after);
+    assert_int_equal(after, before);
 }
 
 /* --- palettes ----------------------------------------------------------------------------------
@@ -162,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_widths),
         cmocka_unit_test(test_missing_characters),
         cmocka_unit_test(test_fonts_are_independent),
+        cmocka_unit_test(test_closing_gives_the_file_back),
         cmocka_unit_test_setup_teardown(test_shades_of_text_are_few, tempdir_setup,
                                         tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_map_colors_are_exact, tempdir_setup, tempdir_teardown),
