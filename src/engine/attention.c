@@ -1,8 +1,8 @@
 /* attention.c: scores → softcap → bias → mask → softmax with its statistics → weighted values, for
- * blocks of 64 query rows of one head at a time. No T×S array exists: scratch is 64·S a thread. */
+ * blocks of up to 64 query rows of one head at a time. No T×S array exists: scratch is 64·S a
+ * thread, less where the mask hides most of S. */
 #include "engine/attention.h"
 #include "base/fail.h"
-#include "base/half.h"
 #include "base/mem.h"
 #include "base/turn.h"
 #include "kernel/gemm.h"
@@ -10,82 +10,19 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- masks and position biases --------------------------------------------------------------- */
-
-void mha_mask_span(const mha_attn_args *a, size_t i, size_t keys, size_t *lo, size_t *hi)
-{
-    size_t w = a->window, half = w / 2;
-    *lo = 0;
-    *hi = keys;
-    if (a->mask == MHA_MASK_CAUSAL || a->mask == MHA_MASK_CAUSAL_WINDOW)
-        *hi = i + 1 < keys ? i + 1 : keys;
-    if (a->mask == MHA_MASK_CAUSAL_WINDOW && i + 1 > w)
-        *lo = i + 1 - w;
-    if (a->mask == MHA_MASK_WINDOW) {
-        *lo = i > half ? i - half : 0;
-        *hi = i + half + 1 < keys ? i + half + 1 : keys;
-    }
-}
-
-uint32_t mha_bias_bucket(int64_t r, uint32_t buckets, uint32_t max_distance, bool bidirectional)
-{
-    uint32_t base = 0, n = buckets;
-    if (bidirectional) {
-        n /= 2;
-        base = r > 0 ? n : 0;
-        r = r < 0 ? -r : r;
-    } else
-        r = r < 0 ? -r : 0;
-    uint32_t exact = n / 2;
-    if (r < (int64_t)exact)
-        return base + (uint32_t)r;
-    float scaled = logf((float)r / (float)exact) /
-                   (float)log((double)max_distance / (double)exact) * (float)(n - exact);
-    uint32_t bucket = exact + (uint32_t)scaled;
-    return base + (bucket < n ? bucket : n - 1);
-}
-
-static void fill_alibi(const mha_attn_args *a, float slope, size_t S, float *bias)
-{
-    for (size_t j = 0; j < S; j++) {
-        float x =
-            a->bias_bf16 ? mha_bf16_round(slope * mha_bf16_round((float)j)) : slope * (float)j;
-        bias[j] = a->bias_factor * x;
-    }
-}
-
-const float *mha_bias_row(const mha_attn_args *a, const float *bias, size_t following)
-{
-    return a->bias == MHA_BIAS_ALIBI ? bias : bias + following;
-}
-
-void mha_bias_fill(const mha_attn_args *a, uint32_t h, size_t T, size_t S, float *bias)
-{
-    if (a->bias == MHA_BIAS_ALIBI) {
-        fill_alibi(a, a->bias_table[h], S, bias);
-        return;
-    }
-    for (size_t x = 0; x < T + S - 1; x++) {
-        int64_t d = (int64_t)x - (int64_t)(T - 1);
-        uint32_t b =
-            mha_bias_bucket(d, a->bias_buckets, a->bias_max_distance, a->bias_bidirectional);
-        bias[x] = a->bias_table[(size_t)b * a->heads + h];
-    }
-}
-
 /* ---- one block of rows ------------------------------------------------------------------------
  */
 
 typedef struct block {
     const mha_attention *t;
+    mha_layout *l; /* spans of keys that any row of the block sees, and where s holds them */
     uint32_t head;
     size_t doc, first, rows; /* query rows [first, first + rows) of document doc */
     size_t key_doc;          /* whose keys it reads: its own, or the memory that it shares */
-    size_t keys, past;       /* S of the document; query row r sits at position past + r */
-    size_t lo, hi;           /* keys that any row of the block sees */
-    float *s;                /* [rows, width]: scores, then e, then p when a probe wants it */
-    size_t s_first, width;   /* s holds keys s_first … s_first + width − 1 */
+    size_t past;             /* query row r sits at position past + r */
+    float *s;                /* [rows, l->width]: scores, then e, then p when a probe wants it */
     float *q;                /* [rows, K], stride H·K; becomes z */
+    const float *k, *v;      /* the document's first key of this head, stride G·K */
     const float *bias;       /* slice table of mha_bias_fill or NULL */
     mha_row_stats *stats;    /* [rows] or NULL */
     float inverse[MHA_BLOCK_ROWS];
@@ -117,74 +54,65 @@ static mha_status deliver(const block *b, mha_site site, const float *data, size
     return mha_watch_deliver(t->f->watch, &out, worker, err);
 }
 
-/* scores[rows, lo…hi) = scale·q·kᵀ, then softcap and position bias. */
-static void block_scores(block *b)
+/* Score rows of one span: scale·q·kᵀ, then softcap, position bias and multiplicity. */
+static void span_scores(block *b, const mha_span *span)
 {
     const mha_attn_args *a = b->t->a;
-    size_t K = a->width, HK = (size_t)a->heads * K, GK = (size_t)a->kv_heads * K;
-    size_t g = (size_t)b->head * a->kv_heads / a->heads;
-    const float *k = b->t->k + (b->t->keys->offset[b->key_doc] + b->lo) * GK + g * K;
-    float *s = b->s + (b->lo - b->s_first);
-    size_t n = b->hi - b->lo;
-    mha_gemm(false, true, b->rows, n, K, a->scale, b->q, HK, k, GK, 0, s, b->width);
     const mha_kernels *kn = b->t->f->k;
-    for (size_t r = 0; r < b->rows; r++) {
+    size_t K = a->width, HK = (size_t)a->heads * K, GK = (size_t)a->kv_heads * K;
+    size_t n = span->hi - span->lo, width = b->l->width;
+    size_t T = b->t->queries->offset[b->doc + 1] - b->t->queries->offset[b->doc];
+    float *s = b->s + span->at;
+    mha_gemm(false, true, b->rows, n, K, a->scale, b->q, HK, b->k + span->lo * GK, GK, 0, s, width);
+    for (size_t r = 0; r < b->rows; r++, s += width) {
         if (a->softcap != 0)
-            kn->softcap(s + r * b->width, n, a->softcap);
-        if (b->bias != NULL) {
-            size_t T = b->t->queries->offset[b->doc + 1] - b->t->queries->offset[b->doc];
-            kn->add(s + r * b->width, mha_bias_row(a, b->bias, T - 1 - (b->first + r)) + b->lo, n);
-        }
+            kn->softcap(s, n, a->softcap);
+        if (b->bias != NULL)
+            kn->add(s, mha_bias_row(a, b->bias, T - 1 - (b->first + r)) + span->lo, n);
+        for (size_t j = 0; span->times > 1 && j < n; j++)
+            s[j] += logf((float)span->times);
     }
 }
 
-/* Everything outside the visible span gets `value`: −∞ for scores, 0 for weights. */
-static void fill_masked(const block *b, size_t r, size_t lo, size_t hi, float value)
+static float *find_row(block *b, size_t r)
 {
-    float *row = b->s + r * b->width;
-    for (size_t j = 0; j < lo - b->s_first; j++)
-        row[j] = value;
-    for (size_t j = hi - b->s_first; j < b->width; j++)
-        row[j] = value;
+    float *s = b->s + r * b->l->width;
+    mha_layout_row(b->l, b->past + b->first + r, s);
+    return s;
 }
 
-static void row_span(const block *b, size_t r, size_t *lo, size_t *hi)
+static mha_status bad_scores(const block *b, size_t r, mha_err *err)
 {
-    mha_mask_span(b->t->a, b->past + b->first + r, b->keys, lo, hi);
+    char place[64];
+    mha_forward_place(b->t->f, place, sizeof place);
+    return mha_fail(err, MHA_ERR_NUMERIC,
+                    "%s, scores of head %u: NaN or infinity in row %zu of document %zu", place,
+                    b->head, b->first + r, b->t->f->first_document + b->doc);
 }
 
-/* s becomes e = exp(s − max) in the visible span and 0 elsewhere; 1/Σ goes to inverse[]. */
+/* s becomes e = exp(s − max) where the row sees and 0 elsewhere; 1/Σ goes to inverse[]. */
 static mha_status block_softmax(block *b, mha_err *err)
 {
-    const mha_forward *f = b->t->f;
-    bool self = b->t->kind == MHA_SELF;
-    const size_t *so = b->t->keys->special_offset;
+    const mha_attention *t = b->t;
+    const size_t *so = b->stats != NULL ? t->keys->special_offset : NULL;
     for (size_t r = 0; r < b->rows; r++) {
-        size_t lo, hi;
-        row_span(b, r, &lo, &hi);
-        mha_row row = {.s = b->s + r * b->width + (lo - b->s_first),
-                       .n = hi - lo,
-                       .first = lo,
-                       .keys = b->keys,
-                       .query = self ? b->past + b->first + r : MHA_NO_DIAGONAL,
-                       .sink = b->t->a->sinks != NULL ? b->t->a->sinks + b->head : NULL};
+        float *s = find_row(b, r);
+        mha_row row = {.runs = b->l->runs,
+                       .run_count = b->l->run_count,
+                       .query = t->kind == MHA_SELF ? b->past + b->first + r : MHA_NO_DIAGONAL,
+                       .sink = t->a->sinks != NULL ? t->a->sinks + b->head : NULL};
         if (so != NULL) {
-            row.special = b->t->keys->special + so[b->key_doc];
+            row.special = t->keys->special + so[b->key_doc];
             row.special_count = so[b->key_doc + 1] - so[b->key_doc];
             row.has_special = true;
         }
-        b->inverse[r] = mha_row_weigh(f->k, &row, b->stats != NULL ? &b->stats[r] : NULL);
-        if (!isfinite(b->inverse[r])) {
-            char place[64];
-            mha_forward_place(f, place, sizeof place);
-            return mha_fail(err, MHA_ERR_NUMERIC,
-                            "%s, scores of head %u: NaN or infinity in row %zu of document %zu",
-                            place, b->head, b->first + r, f->first_document + b->doc);
-        }
-        if (b->t->lse != NULL)
-            b->t->lse[b->head * b->t->queries->total + b->t->queries->offset[b->doc] + b->first +
-                      r] = row.max - logf(b->inverse[r]);
-        fill_masked(b, r, lo, hi, 0);
+        b->inverse[r] = mha_row_weigh(t->f->k, &row, b->stats != NULL ? &b->stats[r] : NULL);
+        if (!isfinite(b->inverse[r]))
+            return bad_scores(b, r, err);
+        if (t->lse != NULL)
+            t->lse[b->head * t->queries->total + t->queries->offset[b->doc] + b->first + r] =
+                row.max - logf(b->inverse[r]);
+        mha_layout_fill(b->l, s, 0);
     }
     return MHA_OK;
 }
@@ -216,10 +144,11 @@ static void block_values(block *b, bool weighed)
     const mha_attn_args *a = b->t->a;
     const mha_forward *f = b->t->f;
     size_t K = a->width, HK = (size_t)a->heads * K, GK = (size_t)a->kv_heads * K;
-    size_t g = (size_t)b->head * a->kv_heads / a->heads;
-    const float *v = b->t->v + (b->t->keys->offset[b->key_doc] + b->lo) * GK + g * K;
-    mha_gemm(false, false, b->rows, K, b->hi - b->lo, 1, b->s + (b->lo - b->s_first), b->width, v,
-             GK, 0, b->q, HK);
+    for (size_t k = 0; k < b->l->count; k++) {
+        const mha_span *span = &b->l->spans[k];
+        mha_gemm(false, false, b->rows, K, span->hi - span->lo, 1, b->s + span->at, b->l->width,
+                 b->v + span->lo * GK, GK, k > 0, b->q, HK);
+    }
     for (size_t r = 0; !weighed && r < b->rows; r++)
         f->k->scale(b->q + r * HK, K, b->inverse[r]);
     if (b->t->z != NULL)
@@ -232,27 +161,22 @@ static mha_status block_run(block *b, mha_turn *turn, size_t ticket, size_t work
 {
     const mha_attention *t = b->t;
     bool scores = wants(t, MHA_SITE_SCORES, b->head), pattern = wants(t, MHA_SITE_PATTERN, b->head);
-    size_t HK = (size_t)t->a->heads * t->a->width, lo, hi;
-    row_span(b, 0, &b->lo, &hi);
-    row_span(b, b->rows - 1, &lo, &b->hi);
-    bool whole = scores || pattern; /* probes get full rows */
-    b->s_first = whole ? 0 : b->lo;
-    b->width = whole ? b->keys : b->hi - b->lo;
+    size_t HK = (size_t)t->a->heads * t->a->width, S = b->l->sight.keys;
+    mha_layout_block(b->l, b->past + b->first, b->rows, scores || pattern);
     if (!wants(t, MHA_SITE_STATS, b->head))
         b->stats = NULL;
-    block_scores(b);
+    for (size_t k = 0; k < b->l->count; k++)
+        span_scores(b, &b->l->spans[k]);
     if (scores) {
-        for (size_t r = 0; r < b->rows; r++) {
-            row_span(b, r, &lo, &hi);
-            fill_masked(b, r, lo, hi, -INFINITY);
-        }
+        for (size_t r = 0; r < b->rows; r++)
+            mha_layout_fill(b->l, find_row(b, r), -INFINITY);
         mha_turn_wait(turn, ticket);
-        MHA_TRY(deliver(b, MHA_SITE_SCORES, b->s, b->keys, b->width, worker, err));
+        MHA_TRY(deliver(b, MHA_SITE_SCORES, b->s, S, S, worker, err));
     }
     MHA_TRY(block_softmax(b, err));
     if (pattern)
         for (size_t r = 0; r < b->rows; r++)
-            t->f->k->scale(b->s + r * b->width, b->width, b->inverse[r]);
+            t->f->k->scale(b->s + r * S, S, b->inverse[r]);
     if (t->depth != MHA_DEPTH_SCORES)
         block_values(b, pattern);
     if (turn == NULL)
@@ -261,7 +185,7 @@ static mha_status block_run(block *b, mha_turn *turn, size_t ticket, size_t work
     if (b->stats != NULL)
         MHA_TRY(deliver(b, MHA_SITE_STATS, NULL, 0, 0, worker, err));
     if (pattern)
-        MHA_TRY(deliver(b, MHA_SITE_PATTERN, b->s, b->keys, b->width, worker, err));
+        MHA_TRY(deliver(b, MHA_SITE_PATTERN, b->s, S, S, worker, err));
     if (wants(t, MHA_SITE_Z, b->head))
         MHA_TRY(deliver(b, MHA_SITE_Z, b->q, t->a->width, HK, worker, err));
     return MHA_OK;
@@ -282,6 +206,8 @@ typedef struct attention_job {
     mha_row_stats *stats; /* [threads][MHA_BLOCK_ROWS] or NULL */
     mha_turn *turn;       /* [H]: blocks of one head are delivered in order; NULL: none wanted */
     bias_key *filled;     /* [threads] what each worker's bias slice holds */
+    unsigned char *spans; /* [threads] lists of spans */
+    size_t span_count;
 } attention_job;
 
 /* Cross-attention of a document that branched off inside the decoder reads its parent's memory. */
@@ -290,36 +216,73 @@ static size_t key_document(const mha_attention *t, size_t d)
     return t->kind == MHA_CROSS && t->f->memory_of != NULL ? t->f->memory_of[d] : d;
 }
 
-static mha_status run_work(const attention_job *j, uint32_t head, const mha_work *w, size_t ticket,
-                           size_t worker, mha_err *err)
+static mha_sight sight_of(const mha_attention *t, size_t d)
+{
+    size_t kd = key_document(t, d);
+    return (mha_sight){.a = t->a, .keys = t->keys->offset[kd + 1] - t->keys->offset[kd]};
+}
+
+static size_t past_of(const mha_attention *t)
+{
+    return t->kind == MHA_SELF ? t->queries->past : 0;
+}
+
+/* The bias table of this head and these lengths, unless the worker has just that one. */
+static const float *find_bias(const attention_job *j, uint32_t head, size_t rows, size_t keys,
+                              size_t worker)
+{
+    if (j->bias == NULL)
+        return NULL;
+    float *bias = j->bias + worker * j->bias_size;
+    bias_key *key = &j->filled[worker];
+    if (key->head != head || key->rows != rows || key->keys != keys)
+        mha_bias_fill(j->t->a, head, rows, keys, bias);
+    *key = (bias_key){head, rows, keys};
+    return bias;
+}
+
+/* Up to MHA_BLOCK_ROWS rows of one document: one block, or several where the mask changes. */
+static mha_status run_rows(const attention_job *j, uint32_t head, size_t d, size_t first,
+                           size_t rows, size_t ticket, size_t worker, mha_err *err)
 {
     const mha_attention *t = j->t;
-    const size_t *qo = t->queries->offset, *ko = t->keys->offset;
-    size_t d = w->document, first = w->first;
-    size_t HK = (size_t)t->a->heads * t->a->width;
-    float *bias = j->bias != NULL ? j->bias + worker * j->bias_size : NULL;
-    for (size_t i = 0; i < w->blocks; i++) {
-        size_t T = qo[d + 1] - qo[d], rows = T - first, kd = key_document(t, d);
+    const size_t *qo = t->queries->offset;
+    size_t K = t->a->width, HK = (size_t)t->a->heads * K, GK = (size_t)t->a->kv_heads * K;
+    size_t kd = key_document(t, d), past = past_of(t), end = first + rows;
+    size_t key = t->keys->offset[kd] * GK + (size_t)head * t->a->kv_heads / t->a->heads * K;
+    mha_layout l = {.sight = sight_of(t, d)};
+    mha_layout_init(&l, j->spans + worker * mha_layout_bytes(j->span_count), j->span_count);
+    const float *bias = find_bias(j, head, past + qo[d + 1] - qo[d], l.sight.keys, worker);
+    for (; first < end; first += rows) {
+        rows = mha_sight_rows(&l.sight, past + first, end - first);
         block b = {.t = t,
+                   .l = &l,
                    .head = head,
                    .doc = d,
                    .first = first,
-                   .rows = rows < MHA_BLOCK_ROWS ? rows : MHA_BLOCK_ROWS,
+                   .rows = rows,
                    .key_doc = kd,
-                   .keys = ko[kd + 1] - ko[kd],
-                   .past = t->kind == MHA_SELF ? t->queries->past : 0,
+                   .past = past,
                    .s = j->scores + worker * j->score_size,
-                   .q = t->q + (qo[d] + first) * HK + (size_t)head * t->a->width,
+                   .q = t->q + (qo[d] + first) * HK + (size_t)head * K,
+                   .k = t->k + key,
+                   .v = t->v != NULL ? t->v + key : NULL,
                    .bias = bias,
                    .stats = j->stats != NULL ? j->stats + worker * MHA_BLOCK_ROWS : NULL};
-        if (bias != NULL) {
-            bias_key *key = &j->filled[worker];
-            if (key->head != head || key->rows != b.past + T || key->keys != b.keys)
-                mha_bias_fill(t->a, head, b.past + T, b.keys, bias);
-            *key = (bias_key){head, b.past + T, b.keys};
-        }
         MHA_TRY(block_run(&b, j->turn != NULL ? &j->turn[head] : NULL, ticket, worker, err));
-        first += b.rows;
+    }
+    return MHA_OK;
+}
+
+static mha_status run_work(const attention_job *j, uint32_t head, const mha_work *w, size_t ticket,
+                           size_t worker, mha_err *err)
+{
+    size_t d = w->document, first = w->first;
+    for (size_t i = 0; i < w->blocks; i++) {
+        size_t T = j->t->queries->offset[d + 1] - j->t->queries->offset[d];
+        size_t rows = T - first < MHA_BLOCK_ROWS ? T - first : MHA_BLOCK_ROWS;
+        MHA_TRY(run_rows(j, head, d, first, rows, ticket, worker, err));
+        first += rows;
         if (first == T) {
             first = 0;
             d++;
@@ -349,22 +312,35 @@ static size_t longest(const mha_rows *rows)
     return most;
 }
 
-/* Scores, and weighted values where they are wanted, as block_run multiplies them. */
-static double count_multiply_adds(const mha_attention *t)
+/* Lists of spans for every worker; then the size of the largest block of scores, and the
+ * multiply-adds of scores and (where they are wanted) of weighted values, as block_run does them.
+ */
+static mha_status measure(attention_job *j, mha_err *err)
 {
+    const mha_attention *t = j->t;
+    mha_engine *e = t->f->e;
+    bool whole = t->sites & (mha_site_bit(MHA_SITE_SCORES) | mha_site_bit(MHA_SITE_PATTERN));
     double pairs = 0;
+    void *p;
     for (size_t d = 0; d < t->queries->docs; d++) {
-        size_t T = t->queries->offset[d + 1] - t->queries->offset[d], kd = key_document(t, d);
-        size_t S = t->keys->offset[kd + 1] - t->keys->offset[kd], lo, hi, ignored;
-        size_t past = t->kind == MHA_SELF ? t->queries->past : 0;
-        for (size_t first = 0; first < T; first += MHA_BLOCK_ROWS) {
-            size_t rows = T - first < MHA_BLOCK_ROWS ? T - first : MHA_BLOCK_ROWS;
-            mha_mask_span(t->a, past + first, S, &lo, &ignored);
-            mha_mask_span(t->a, past + first + rows - 1, S, &ignored, &hi);
-            pairs += (double)rows * (double)(hi - lo);
-        }
+        mha_sight sight = sight_of(t, d);
+        size_t most = mha_sight_most(&sight);
+        j->span_count = most > j->span_count ? most : j->span_count;
     }
-    return pairs * t->a->heads * t->a->width * (t->depth == MHA_DEPTH_SCORES ? 1 : 2);
+    MHA_TRY(mha_scratch_get(e, MHA_SCRATCH_SPANS, mha_pool_threads(e->pool),
+                            mha_layout_bytes(j->span_count), &p, err));
+    j->spans = p;
+    for (size_t d = 0; d < t->queries->docs; d++) {
+        mha_sight sight = sight_of(t, d);
+        size_t T = t->queries->offset[d + 1] - t->queries->offset[d];
+        mha_extent x = mha_sight_extent(&sight, past_of(t), T, MHA_BLOCK_ROWS, p);
+        size_t all = (T < MHA_BLOCK_ROWS ? T : MHA_BLOCK_ROWS) * sight.keys;
+        size_t floats = whole ? all : x.floats;
+        j->score_size = floats > j->score_size ? floats : j->score_size;
+        pairs += x.pairs;
+    }
+    e->multiply_adds += pairs * t->a->heads * t->a->width * (t->depth == MHA_DEPTH_SCORES ? 1 : 2);
+    return MHA_OK;
 }
 
 /* Runs the tasks; with turns only when something is delivered. */
@@ -394,9 +370,9 @@ mha_status mha_attention_run(mha_attention *t, mha_err *err)
     mha_engine *e = t->f->e;
     size_t threads = mha_pool_threads(e->pool);
     size_t S = longest(t->keys), T = longest(t->queries) + t->queries->past;
-    e->multiply_adds += count_multiply_adds(t);
-    attention_job j = {.t = t, .score_size = MHA_BLOCK_ROWS * S, .bias_size = T + S};
+    attention_job j = {.t = t, .bias_size = T + S};
     void *p;
+    MHA_TRY(measure(&j, err));
     MHA_TRY(mha_scratch_get(e, MHA_SCRATCH_SCORES, threads * j.score_size, sizeof(float), &p, err));
     j.scores = p;
     if (t->a->bias != MHA_BIAS_NONE) {

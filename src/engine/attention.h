@@ -3,6 +3,7 @@
 #define MHA_ENGINE_ATTENTION_H
 
 #include "engine/engine.h"
+#include "engine/mask.h"
 
 /* One attention step on one batch. q is overwritten by z, block by block. */
 typedef struct mha_attention {
@@ -32,9 +33,6 @@ typedef struct mha_attention_back {
     const mha_rows *queries, *keys;
 } mha_attention_back;
 mha_status mha_attention_back_run(mha_attention_back *t, mha_err *err);
-
-/* The visible keys [*lo, *hi) of query i (counted among the keys) under the step's mask. */
-void mha_mask_span(const mha_attn_args *a, size_t i, size_t keys, size_t *lo, size_t *hi);
 
 /* The position biases of head h: for buckets bias[x] of relative positions x − (T − 1), x < T + S −
  * 1; for ALiBi bias[j] of key positions j < S. */

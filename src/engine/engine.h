@@ -39,7 +39,8 @@ typedef enum mha_scratch {
     MHA_SCRATCH_UP,
     MHA_SCRATCH_GATE,
     MHA_SCRATCH_WIDE,   /* one weight matrix widened to float */
-    MHA_SCRATCH_SCORES, /* [threads][64, S] */
+    MHA_SCRATCH_SCORES, /* [threads] score rows of a block: [64, S] or less */
+    MHA_SCRATCH_SPANS,  /* [threads] which keys a block and its rows see */
     MHA_SCRATCH_STATS,  /* [threads][64] row statistics */
     MHA_SCRATCH_BIAS,   /* [threads][T + S] position bias of one head */
     MHA_SCRATCH_OUT,    /* [threads][64, D] one head's output, or a chunk of logits */

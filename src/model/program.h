@@ -87,7 +87,8 @@ typedef enum mha_mask {
     MHA_MASK_FULL,
     MHA_MASK_CAUSAL,        /* j <= i */
     MHA_MASK_CAUSAL_WINDOW, /* i − window < j <= i */
-    MHA_MASK_WINDOW         /* |i − j| <= window / 2 */
+    MHA_MASK_WINDOW,        /* |i − j| <= window / 2; tokens that are global see and are seen */
+    MHA_MASK_BLOCKS         /* by blocks of `window` tokens: own, neighbours, first and last */
 } mha_mask;
 typedef enum mha_rope_kind { MHA_ROPE_NONE, MHA_ROPE_HALF, MHA_ROPE_PAIR } mha_rope_kind;
 typedef enum mha_bias_kind { MHA_BIAS_NONE, MHA_BIAS_BUCKETS, MHA_BIAS_ALIBI } mha_bias_kind;
@@ -103,7 +104,9 @@ typedef struct mha_attn_args {
     float scale;
     mha_keys keys;
     mha_mask mask;
-    uint32_t window;
+    uint32_t window; /* what the mask makes of it */
+    uint32_t repeat; /* BLOCKS: how often more the first block is listed; also sets which documents
+                        are short: up to (5 + 2·repeat)·window tokens see everything */
     mha_norm_args q_norm, k_norm; /* over K, or (n > K) over all heads together; n = 0: none */
     mha_rope_kind rope;
     uint32_t rope_width;    /* leading dims of a head that rotate, <= K */

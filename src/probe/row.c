@@ -1,7 +1,6 @@
 /* row.c: softmax of one row with its statistics; see row.h for the formulas. */
 #include "probe/row.h"
 #include <math.h>
-#include <string.h>
 
 #define UNDEFINED ((double)NAN)
 
@@ -16,41 +15,43 @@ static void stats_undefined(mha_row_stats *st)
 /* p at key j, NaN where the mask hides it or it does not exist. */
 static double weight_at(const mha_row *r, double inverse, size_t j)
 {
-    if (j < r->first || j - r->first >= r->n)
-        return UNDEFINED;
-    return (double)r->s[j - r->first] * inverse;
+    for (size_t k = 0; k < r->run_count && r->runs[k].first <= j; k++)
+        if (j - r->runs[k].first < r->runs[k].n)
+            return (double)r->runs[k].s[j - r->runs[k].first] * inverse;
+    return UNDEFINED;
 }
 
 static double special_mass(const mha_row *r, double inverse)
 {
     double sum = 0;
-    for (size_t i = 0; i < r->special_count; i++) {
+    for (size_t i = 0, k = 0; i < r->special_count; i++) {
         size_t j = r->special[i];
-        if (j >= r->first && j - r->first < r->n)
-            sum += (double)r->s[j - r->first];
+        while (k < r->run_count && r->runs[k].first + r->runs[k].n <= j)
+            k++;
+        if (k < r->run_count && r->runs[k].first <= j)
+            sum += (double)r->runs[k].s[j - r->runs[k].first];
     }
     return sum * inverse;
 }
 
 /* Keys before and from the diagonal on are summed apart, so that both Σ p(j − i) and Σ p|i − j|
- * come from sums of j·e_j: left part i·ℓ − w, right part w − i·ℓ. Returns ℓ over all keys. */
-static double exp_around_diagonal(const mha_kernels *k, mha_row *r, float m, mha_exp_sums *all,
-                                  double *left, double *right)
+ * come from sums of j·e_j: left part i·ℓ − w, right part w − i·ℓ. */
+static void exp_around_diagonal(const mha_kernels *k, const mha_row *r, const mha_run *run, float m,
+                                mha_exp_sums *all, double *left, double *right)
 {
-    size_t split = r->query <= r->first ? 0 : r->query - r->first;
-    if (split > r->n)
-        split = r->n;
+    size_t split = r->query <= run->first ? 0 : r->query - run->first;
+    if (split > run->n)
+        split = run->n;
     mha_exp_sums a = {0, 0, 0}, b = {0, 0, 0};
     if (split > 0)
-        k->exp_stats(r->s, split, m, &a);
-    if (split < r->n)
-        k->exp_stats(r->s + split, r->n - split, m, &b);
-    double i = (double)r->query, first = (double)r->first;
-    *left = (i - first) * a.l - a.w;
-    *right = b.w + (first + (double)split - i) * b.l;
-    all->l = a.l + b.l;
-    all->u = a.u + b.u;
-    return all->l;
+        k->exp_stats(run->s, split, m, &a);
+    if (split < run->n)
+        k->exp_stats(run->s + split, run->n - split, m, &b);
+    double i = (double)r->query, first = (double)run->first;
+    *left += (i - first) * a.l - a.w;
+    *right += b.w + (first + (double)split - i) * b.l;
+    all->l += a.l + b.l;
+    all->u += a.u + b.u;
 }
 
 static void fill_diagonal(const mha_row *r, double inverse, double left, double right,
@@ -64,32 +65,58 @@ static void fill_diagonal(const mha_row *r, double inverse, double left, double 
     st->first = weight_at(r, inverse, 0);
 }
 
+/* max with NaN winning */
+static float row_max(const mha_kernels *k, const mha_row *r)
+{
+    float m = -INFINITY;
+    for (size_t i = 0; i < r->run_count; i++) {
+        float run = k->max(r->runs[i].s, r->runs[i].n);
+        m = run > m || isnan(run) ? run : m;
+    }
+    return m;
+}
+
+static void exp_runs(const mha_kernels *k, const mha_row *r, float m, bool stats,
+                     mha_exp_sums *sums, double *left, double *right)
+{
+    for (size_t i = 0; i < r->run_count; i++) {
+        const mha_run *run = &r->runs[i];
+        mha_exp_sums one = {0, 0, 0};
+        if (stats && r->query != MHA_NO_DIAGONAL) {
+            exp_around_diagonal(k, r, run, m, sums, left, right);
+            continue;
+        }
+        if (stats)
+            k->exp_stats(run->s, run->n, m, &one);
+        else
+            k->exp_sum(run->s, run->n, m, &one.l);
+        sums->l += one.l;
+        sums->u += one.u;
+    }
+}
+
 float mha_row_weigh(const mha_kernels *k, mha_row *r, mha_row_stats *st)
 {
+    size_t visible = 0;
+    for (size_t i = 0; i < r->run_count; i++)
+        visible += r->runs[i].n;
     if (st != NULL)
         stats_undefined(st);
-    if (r->n == 0)
+    if (visible == 0)
         return 0;
-    float m = k->max(r->s, r->n); /* of the keys alone, so that ℓ >= 1 whatever the sink */
+    float m = row_max(k, r); /* of the keys alone, so that ℓ >= 1 whatever the sink */
     if (!isfinite(m))
         return NAN;
     r->max = m;
 
-    double l = 0, left = 0, right = 0;
+    double left = 0, right = 0;
     mha_exp_sums sums = {0, 0, 0};
-    if (st == NULL)
-        k->exp_sum(r->s, r->n, m, &l);
-    else if (r->query != MHA_NO_DIAGONAL)
-        l = exp_around_diagonal(k, r, m, &sums, &left, &right);
-    else {
-        k->exp_stats(r->s, r->n, m, &sums);
-        l = sums.l;
-    }
+    exp_runs(k, r, m, st != NULL, &sums, &left, &right);
     double sink = r->sink != NULL ? exp((double)*r->sink - (double)m) : 0;
-    double inverse = 1.0 / (l + sink);
+    double inverse = 1.0 / (sums.l + sink);
     if (st != NULL) {
-        st->visible = (uint32_t)r->n;
-        double h = log(l) - sums.u / l;
+        st->visible = (uint32_t)visible;
+        double h = log(sums.l) - sums.u / sums.l;
         st->entropy = h > 0 ? h : 0;
         st->max_weight = inverse;
         st->sink = sink * inverse;

@@ -11,10 +11,15 @@
 
 #define MHA_NO_DIAGONAL SIZE_MAX
 
+/* Scores of neighbouring keys first … first + n − 1. */
+typedef struct mha_run {
+    float *s; /* [n] becomes e_j */
+    size_t n, first;
+} mha_run;
+
 typedef struct mha_row {
-    float *s;                /* [n] scores of the visible keys; becomes e_j */
-    size_t n, first;         /* visible keys first … first + n − 1 */
-    size_t keys;             /* all keys, visible or not */
+    const mha_run *runs; /* the visible keys, ascending; one run where the mask is dense */
+    size_t run_count;
     size_t query;            /* i among the keys, MHA_NO_DIAGONAL for cross-attention */
     const float *sink;       /* NULL: none */
     const uint32_t *special; /* ascending key positions, [special_count] */
