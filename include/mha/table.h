@@ -137,7 +137,8 @@ typedef struct mha_text_style {
     const char *bar; /* name of the column that is drawn as a bar; NULL: none */
 } mha_text_style;
 
-/* format: JSON, CSV or TEXT, or AUTO; AUTO on "-" is TEXT. Other formats are MHA_ERR_ARG.
+/* JSON has one section, column or row a line. CSV is that of RFC 4180 with LF line ends, in UTF-8.
+ * format: JSON, CSV or TEXT, or AUTO; AUTO on "-" is TEXT. Other formats are MHA_ERR_ARG.
  * `style` is for text and may be NULL. */
 mha_status mha_table_write(const mha_table *t, const char *path, mha_format format, bool force,
                            const mha_text_style *style, mha_err *err);

@@ -232,7 +232,7 @@ static int ints_compare(const mha_ints *a, const mha_ints *b)
     return (a->n > b->n) - (a->n < b->n);
 }
 
-static int cell_compare(const mha_cell *a, const mha_cell *b, mha_column_type type)
+int mha_cell_compare(const mha_cell *a, const mha_cell *b, mha_column_type type)
 {
     switch (type) {
     case MHA_COLUMN_REAL:
@@ -254,7 +254,7 @@ static int key_compare(const void *pa, const void *pb)
     if (a->cell->defined != b->cell->defined)
         return a->cell->defined ? -1 : 1;
     if (a->cell->defined)
-        order = a->sign * cell_compare(a->cell, b->cell, a->type);
+        order = a->sign * mha_cell_compare(a->cell, b->cell, a->type);
     return order != 0 ? order : (a->row > b->row) - (a->row < b->row);
 }
 

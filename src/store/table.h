@@ -34,6 +34,9 @@ extern const char *const mha_table_sections[];
 
 const mha_cell *mha_table_cell(const mha_table *t, size_t row, size_t column);
 
+/* Order of two defined cells of one type: < 0, 0 or > 0. */
+int mha_cell_compare(const mha_cell *a, const mha_cell *b, mha_column_type type);
+
 void mha_table_write_json(const mha_table *t, FILE *f);
 void mha_table_write_csv(const mha_table *t, FILE *f);
 mha_status mha_table_write_text(const mha_table *t, const mha_text_style *style, FILE *f,

@@ -22,6 +22,7 @@
 typedef struct text_column {
     size_t width;
     bool shown, right; /* numbers stand to the right */
+    bool same;         /* not shown, because it is the same in every row: said below the table */
     bool scientific;
     int decimals;
 } text_column;
@@ -197,12 +198,29 @@ static size_t total_width(const layout *l)
     return total;
 }
 
-/* Takes columns away from the right until the rest fits; the first and the bar's column stay. */
+static bool is_same(const mha_table *t, size_t i)
+{
+    const mha_cell *first = mha_table_cell(t, 0, i);
+    for (size_t row = 1; row < t->rows; row++) {
+        const mha_cell *cell = mha_table_cell(t, row, i);
+        if (cell->defined != first->defined ||
+            (cell->defined && mha_cell_compare(cell, first, t->columns[i].type) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Takes columns away until the rest fits: first those that are the same in every row, then from the
+ * right. The bar's column stays. */
 static void columns_fit(layout *l)
 {
     size_t width = l->style->width, bar = l->bar == MHA_NO_COLUMN ? 0 : GAP + BAR_MIN;
-    if (!l->style->terminal || width == 0)
+    if (!l->style->terminal || width == 0 || total_width(l) + bar <= width)
         return;
+    for (size_t i = 0; i < l->t->column_count && l->t->rows > 1; i++) {
+        l->columns[i].same = l->columns[i].shown && i != l->bar && is_same(l->t, i);
+        l->columns[i].shown = l->columns[i].shown && !l->columns[i].same;
+    }
     for (size_t i = l->t->column_count; i-- > 1 && total_width(l) + bar > width;)
         if (i != l->bar)
             l->columns[i].shown = false;
@@ -301,12 +319,16 @@ static void header_write(layout *l)
                 name_line(l, i, line + own - lines, text, sizeof text);
             padded_write(l, l->style->terminal ? text : l->t->columns[i].name, i, &pending);
         }
+        if (l->bar != MHA_NO_COLUMN && line + 1 == lines) {
+            spaces_write(l->f, pending);
+            fputs(l->t->columns[l->bar].name, l->f);
+        }
         fputs(l->style->color ? "\033[0m\n" : "\n", l->f);
     }
 }
 
 /* |value| in eighths of a character, or in whole '#'. Negative values have another shade. */
-static void bar_write(layout *l, double value)
+static void bar_write(layout *l, double value, size_t pending)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     if (isnan(value))
@@ -316,6 +338,7 @@ static void bar_write(layout *l, double value)
     size_t whole = l->style->ascii ? n : n / 8;
     if (n == 0)
         return;
+    spaces_write(l->f, pending);
     if (l->style->color)
         fputs(value < 0 ? "\033[33m" : "\033[34m", l->f);
     for (size_t i = 0; i < whole; i++)
@@ -336,27 +359,34 @@ static mha_status row_write(layout *l, size_t row, mha_err *err)
         padded_write(l, l->cell.data ? l->cell.data : "", i, &pending);
     }
     if (l->bar != MHA_NO_COLUMN) {
-        double value = mha_table_get_real(l->t, row, l->bar);
-        if (!isnan(value))
-            spaces_write(l->f, pending);
-        bar_write(l, value);
+        bar_write(l, mha_table_get_real(l->t, row, l->bar), pending);
     }
     fputc('\n', l->f);
     return MHA_OK;
 }
 
 /* Columns that had to go for want of room. */
-static void rest_write(layout *l)
+static mha_status rest_write(layout *l, mha_err *err)
 {
     size_t n = 0;
+    for (size_t i = 0; i < l->t->column_count; i++) {
+        if (!l->columns[i].same)
+            continue;
+        MHA_TRY(cell_format(l, 0, i, err));
+        fprintf(l->f, "%s%s %s", n++ ? ", " : "in every row: ", l->t->columns[i].name,
+                l->cell.data ? l->cell.data : "");
+    }
+    fputs(n ? "\n" : "", l->f);
+    n = 0;
     for (size_t i = 0; i < l->t->column_count; i++) {
         bool defined = false;
         for (size_t row = 0; row < l->t->rows && !defined; row++)
             defined = mha_table_cell(l->t, row, i)->defined;
-        if (!l->columns[i].shown && defined)
+        if (!l->columns[i].shown && !l->columns[i].same && defined)
             fprintf(l->f, "%s%s", n++ ? ", " : "not shown: ", l->t->columns[i].name);
     }
     fputs(n ? "\n" : "", l->f);
+    return MHA_OK;
 }
 
 mha_status mha_table_write_text(const mha_table *t, const mha_text_style *style, FILE *f,
@@ -379,7 +409,7 @@ mha_status mha_table_write_text(const mha_table *t, const mha_text_style *style,
     for (size_t row = 0; row < t->rows && status == MHA_OK; row++)
         status = row_write(&l, row, err);
     if (status == MHA_OK)
-        rest_write(&l);
+        status = rest_write(&l, err);
     mha_buf_release(&l.cell);
     mha_free(l.columns);
     return status;

@@ -274,7 +274,7 @@ static void test_text_for_terminals(void **state)
     assert_int_equal(mha_table_write(t, path, MHA_FORMAT_TEXT, false, &style, NULL), MHA_OK);
     /* 24 columns for 2, so 6 for 0.5 and 12.75 for 1.0625. */
     assert_string_equal(file_text(path), "      effective_   first_\n"
-                                         "head        keys     mass\n"
+                                         "head        keys     mass  effective_keys\n"
                                          "   0       2.000        0  ████████████████████████\n"
                                          "   1       0.500  2.5e-05  ██████\n"
                                          "   2       1.062    5e-05  ████████████▊\n");
@@ -288,11 +288,39 @@ static void test_text_that_does_not_fit(void **state)
     mha_text_style style = {.terminal = true, .ascii = true, .width = 26, .bar = "effective_keys"};
     assert_int_equal(mha_table_write(t, path, MHA_FORMAT_TEXT, false, &style, NULL), MHA_OK);
     assert_string_equal(file_text(path), "      effective_\n"
-                                         "head        keys\n"
+                                         "head        keys  effective_keys\n"
                                          "   0       2.000  ########\n"
                                          "   1       0.500  ##\n"
                                          "   2       1.062  ####\n"
                                          "not shown: first_mass\n");
+    mha_table_free(t);
+}
+
+/* Columns that say the same in every row are the first to go, and are said once. */
+static void test_text_says_once_what_is_the_same(void **state)
+{
+    static const mha_column heads[] = {
+        {"stack", "", "", MHA_COLUMN_TEXT},
+        {"head", "", "", MHA_COLUMN_INT},
+        {"rows", "", "", MHA_COLUMN_INT},
+        {"entropy", "", "", MHA_COLUMN_REAL},
+    };
+    const char *path = tempdir_path(state, "t.txt");
+    mha_table *t = NULL;
+    assert_int_equal(mha_table_new(&t, "heads", heads, 4, NULL), MHA_OK);
+    for (int64_t i = 0; i < 2; i++) {
+        assert_int_equal(mha_table_add_row(t, NULL), MHA_OK);
+        assert_int_equal(mha_table_set_text(t, 0, "enc", NULL), MHA_OK);
+        mha_table_set_int(t, 1, i);
+        mha_table_set_int(t, 2, 9);
+        mha_table_set_real(t, 3, 0.5 + (double)i);
+    }
+    mha_text_style style = {.terminal = true, .width = 16};
+    assert_int_equal(mha_table_write(t, path, MHA_FORMAT_TEXT, true, &style, NULL), MHA_OK);
+    assert_string_equal(file_text(path), "head  entropy\n"
+                                         "   0    0.500\n"
+                                         "   1    1.500\n"
+                                         "in every row: stack enc, rows 9\n");
     mha_table_free(t);
 }
 
@@ -350,6 +378,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_text_for_pipes, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_text_for_terminals, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_text_that_does_not_fit, tempdir_setup,
+                                        tempdir_teardown),
+        cmocka_unit_test_setup_teardown(test_text_says_once_what_is_the_same, tempdir_setup,
                                         tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_numbers_do_not_depend_on_the_locale, tempdir_setup,
                                         tempdir_teardown),
