@@ -128,9 +128,10 @@ void mha_table_cut(mha_table *t, size_t rows);
 
 /* How a table is laid out as text. Zero-initialised: as for a pipe, every column on one line. */
 typedef struct mha_text_style {
-    bool terminal;   /* for a person at a terminal: names may break over two lines, columns that are
-                        undefined throughout are left out, columns that do not fit too (and named
-                        below the table), and one column has a bar in each row */
+    bool terminal;   /* for a person at a terminal: names may break over lines; columns that are
+                        undefined throughout are left out; where there is no room, so are those
+                        that are the same in every row (said once below the table) and then others
+                        (named there); and one column has a bar in each row */
     bool color;      /* ANSI colours; the caller looks at NO_COLOR */
     bool ascii;      /* bars of '#' in place of block elements */
     size_t width;    /* columns of the terminal, 0: as wide as needed */

@@ -103,7 +103,7 @@ static bool lie_flat(const mha_axis_layout *a, const mha_figure *f, double cell)
     for (size_t i = 0; i < a->axis->count; i += a->every) {
         double half = mha_figure_width(f, a->texts[i], a->size) / 2;
         double middle = label_middle(&a->axis->labels[i], cell);
-        if (middle - half < end + a->size * 0.4)
+        if (middle - half < end + a->size * 0.3)
             return false;
         end = middle + half;
     }
