@@ -116,8 +116,9 @@ size_t mha_answer_top(const float *logits, size_t n, size_t k, mha_answer *out);
 void mha_answer_mean(const float *x, size_t rows, size_t width, float *out);
 
 /* Top k answers of whole documents, by the kind of the model's head: NEXT and TARGET at the last
- * position, MASKED at every position whose id is mask_id (−1: at every position), CLASS once. No
- * logits are kept. */
+ * position, MASKED at every position whose id is mask_id (−1: at every position), TOKEN at every
+ * position, CLASS once; of one class alone the logistic of its logit. No logits are kept.
+ * MHA_ERR_UNSUPPORTED for NONE and SPAN. */
 typedef struct mha_answers mha_answers;
 mha_status mha_answers_new(mha_answers **out, const mha_model *model, const mha_document *docs,
                            size_t count, int32_t mask_id, size_t k, mha_err *err);

@@ -28,7 +28,9 @@ typedef enum mha_head_kind {
     MHA_HEAD_NEXT,   /* logits of the next token at every position */
     MHA_HEAD_MASKED, /* logits of the token at every position (masked language model) */
     MHA_HEAD_CLASS,  /* one row of class logits a document */
-    MHA_HEAD_TARGET  /* next-token logits of a decoder that reads an encoder */
+    MHA_HEAD_TARGET, /* next-token logits of a decoder that reads an encoder */
+    MHA_HEAD_TOKEN,  /* class logits at every position; 1 class: of a yes */
+    MHA_HEAD_SPAN    /* logits of an answer's start and end at every position */
 } mha_head_kind;
 
 /* The heads of one attention step. */
@@ -51,7 +53,7 @@ typedef struct mha_model_info {
     uint32_t width, mlp_width, vocab; /* D, F, V */
     uint32_t max_positions;           /* 0: no table limits the length */
     uint32_t trained_positions;       /* what the config says, 0 when it does not */
-    uint32_t classes;                 /* rows of a CLASS head, else 0 */
+    uint32_t classes;                 /* of a CLASS or TOKEN head, 2 of a SPAN head, else 0 */
     const char *const *labels;        /* [classes] or NULL */
     uint64_t parameters;              /* elements of all tensors that the program uses, tied once */
     uint64_t file_bytes;

@@ -127,6 +127,11 @@ static size_t positions(const mha_model_info *info, const mha_document *doc, int
         if (out != NULL)
             out[0] = 0;
         return 1;
+    case MHA_HEAD_TOKEN:
+        for (size_t t = 0; out != NULL && t < doc->n; t++)
+            out[t] = t;
+        return doc->n;
+    case MHA_HEAD_SPAN:
     case MHA_HEAD_NONE:
         break;
     }
@@ -145,6 +150,9 @@ static int deliver(void *context, const mha_block *block, size_t worker)
             continue;
         mha_answer_top(block->data + (position - block->first) * block->stride, block->cols, a->k,
                        row);
+        if (block->cols == 1) /* one class alone: how likely its yes is */
+            row->prob =
+                1 / (1 + exp(-(double)block->data[(position - block->first) * block->stride]));
         for (size_t i = 0; i < a->k; i++) {
             row[i].document = block->document;
             row[i].position = position;
@@ -177,12 +185,15 @@ mha_status mha_answers_new(mha_answers **out, const mha_model *model, const mha_
                            size_t count, int32_t mask_id, size_t k, mha_err *err)
 {
     const mha_model_info *info = mha_model_info_get(model);
-    size_t width = info->head == MHA_HEAD_CLASS ? info->classes : info->vocab;
+    size_t width = info->classes > 0 ? info->classes : info->vocab;
     mha_answers *a;
     *out = NULL;
     if (info->head == MHA_HEAD_NONE)
         return mha_fail(err, MHA_ERR_UNSUPPORTED, "%s: the model has no head: it gives no answer",
                         info->path);
+    if (info->head == MHA_HEAD_SPAN)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "%s: the model marks a span of the text and ranks no answers", info->path);
     MHA_TRY(mha_alloc((void **)&a, 1, sizeof *a, err));
     a->docs = docs;
     a->count = count;

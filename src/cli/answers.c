@@ -19,7 +19,8 @@ static const mha_column token_columns[COLUMNS] = {
 };
 static const mha_column class_columns[COLUMNS] = {
     {"document", "", "from 0", MHA_COLUMN_INT},
-    {"position", "", "undefined: the answer is on the whole document", MHA_COLUMN_INT},
+    {"position", "", "of the token, from 0; undefined for an answer on the whole document",
+     MHA_COLUMN_INT},
     {"rank", "", "1 is the likeliest", MHA_COLUMN_INT},
     {"id", "", "of the class", MHA_COLUMN_INT},
     {"label", "", "of the class", MHA_COLUMN_TEXT},
@@ -45,7 +46,7 @@ static mha_status row_add(mha_table *t, const mha_cli *cli, const mha_answer *a,
         name = mha_tokenizer_piece(cli->tokenizer, a->id);
     MHA_TRY(mha_table_add_row(t, err));
     mha_table_set_int(t, DOCUMENT, (int64_t)cli->inputs.items[a->document].index);
-    if (!class)
+    if (cli->info->head != MHA_HEAD_CLASS)
         mha_table_set_int(t, POSITION, (int64_t)a->position);
     mha_table_set_int(t, RANK, a->rank);
     mha_table_set_int(t, ID, a->id);

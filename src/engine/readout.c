@@ -42,6 +42,9 @@ mha_status mha_readout_check_all(const mha_engine *e, const mha_document *docs, 
     if (m->head.count == 0)
         return mha_fail(err, MHA_ERR_ARG,
                         "the model has no read-out, so there is no loss to measure");
+    if (m->info.head == MHA_HEAD_SPAN)
+        return mha_fail(err, MHA_ERR_ARG,
+                        "the model reads out where an answer starts and ends: no loss is defined");
     for (size_t d = 0; d < count; d++) {
         mha_err why;
         if (m->stack_count == 2 && docs[d].target_n == 0)

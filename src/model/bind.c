@@ -125,8 +125,13 @@ static mha_status read_labels(mha_binder *b)
 
 static mha_status bind_head(mha_binder *b)
 {
-    static const char *const names[] = {"none", "language model", "masked language model",
-                                        "sequence classifier", "language model"};
+    static const char *const names[] = {"none",
+                                        "language model",
+                                        "masked language model",
+                                        "sequence classifier",
+                                        "language model",
+                                        "token classifier",
+                                        "answer span"};
     struct mha_model *m = b->model;
     m->info.head_name = names[MHA_HEAD_NONE];
     for (size_t i = 0; i < b->spec->head_count; i++) {
@@ -145,10 +150,16 @@ static mha_status bind_head(mha_binder *b)
                             b->spec->file, head->line);
         m->info.head = head->kind;
         m->info.head_name = names[head->kind];
-        if (head->kind == MHA_HEAD_CLASS) {
-            m->info.classes = last->logits.w.out;
+        if (head->kind != MHA_HEAD_CLASS && head->kind != MHA_HEAD_TOKEN &&
+            head->kind != MHA_HEAD_SPAN)
+            return MHA_OK;
+        m->info.classes = last->logits.w.out;
+        if (head->kind != MHA_HEAD_SPAN)
             return read_labels(b);
-        }
+        if (m->info.classes != 2)
+            return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
+                            "%s: an answer has a start and an end, not %u parts", b->config_file,
+                            m->info.classes);
         return MHA_OK;
     }
     return MHA_OK;

@@ -77,15 +77,36 @@ static unsigned char *use_of(const mha_binder *b, const mha_tensor *t)
     return &b->model->tensor_use[t - b->checkpoint->tensors];
 }
 
-/* `pattern` + `end` with {l} replaced by the layer. */
-static bool expand(const mha_binder *b, char *out, size_t size, const char *pattern,
-                   const char *end)
+/* `pattern` + `end`, with the layer for {l} and the value of NAME for {NAME}. */
+static mha_status expand(mha_binder *b, const mha_spec_slot *slot, char *out, size_t size,
+                         const char *pattern, const char *end)
 {
-    const char *l = strstr(pattern, "{l}");
-    int n = l == NULL ? snprintf(out, size, "%s%s", pattern, end)
-                      : snprintf(out, size, "%.*s%d%s%s", (int)(l - pattern), pattern, b->layer,
-                                 l + 3, end);
-    return n >= 0 && (size_t)n < size;
+    mha_scope scope = mha_binder_scope(b);
+    size_t used = 0;
+    while (used < size) {
+        const char *open = strchr(pattern, '{'), *close = open ? strchr(open, '}') : NULL;
+        int n;
+        if (close == NULL) {
+            n = snprintf(out + used, size - used, "%s%s", pattern, end);
+            if (n >= 0 && (size_t)n < size - used)
+                return MHA_OK;
+            break;
+        }
+        char name[64];
+        mha_value v;
+        snprintf(name, sizeof name, "%.*s", (int)(close - open - 1), open + 1);
+        MHA_TRY(scope.name(scope.context, name, &v, b->err));
+        if (v.kind != MHA_VALUE_NUMBER || v.number < 0 || v.number > INT32_MAX ||
+            v.number != (double)(int32_t)v.number)
+            return mha_fail(b->err, MHA_ERR_FORMAT, "%s:%zu: {%s} is not a whole number",
+                            b->spec->file, slot->line, name);
+        n = snprintf(out + used, size - used, "%.*s%d", (int)(open - pattern), pattern,
+                     (int)v.number);
+        used += n > 0 ? (size_t)n : size;
+        pattern = close + 1;
+    }
+    return mha_fail(b->err, MHA_ERR_LIMIT, "%s:%zu: the tensor name is too long", b->spec->file,
+                    slot->line);
 }
 
 static bool same_tensor(const mha_tensor *a, const mha_tensor *b)
@@ -108,16 +129,14 @@ static mha_status check_copy(const mha_binder *b, const mha_tensor *first, const
 }
 
 /* The tensor of a slot: NULL when none of its names is there. *pattern: the name that was. */
-static mha_status find_slot(const mha_binder *b, const mha_spec_slot *slot, const char *end,
+static mha_status find_slot(mha_binder *b, const mha_spec_slot *slot, const char *end,
                             const mha_tensor **out, const char **pattern)
 {
     const mha_spec_words *names = b->gguf ? &slot->gguf : &slot->names;
     *out = NULL;
     for (size_t i = 0; i < names->count; i++) {
         char name[NAME_MAX_BYTES];
-        if (!expand(b, name, sizeof name, names->word[i], end))
-            return mha_fail(b->err, MHA_ERR_LIMIT, "%s:%zu: the tensor name is too long",
-                            b->spec->file, slot->line);
+        MHA_TRY(expand(b, slot, name, sizeof name, names->word[i], end));
         const mha_tensor *t = mha_binder_find(b, name);
         if (t == NULL || t == *out)
             continue;
@@ -319,7 +338,7 @@ static mha_status missing(mha_binder *b, const mha_spec_slot *slot, const mha_bo
                         "%s: files of this format have no tensor for \"%s\" of family %s",
                         b->checkpoint->path, slot->name, b->spec->name);
     char name[NAME_MAX_BYTES], shape[SHAPE_TEXT];
-    expand(b, name, sizeof name, names->word[0], end);
+    MHA_TRY(expand(b, slot, name, sizeof name, names->word[0], end));
     uint64_t values[2] = {bound->shape[0], bound->shape[1]};
     expected_text(shape, sizeof shape, slot->shape, values, strcmp(end, ".bias") ? bound->rank : 1);
     return mha_fail(b->err, MHA_ERR_FORMAT, "%s: tensor %s%s %s is missing", b->checkpoint->path,

@@ -49,7 +49,7 @@ mha_status mha_spec_word(mha_spec_parser *p, const char **out, const char *what)
     return MHA_OK;
 }
 
-static bool is_known_name(const mha_spec *s, const char *name)
+bool mha_spec_knows(const mha_spec *s, const char *name)
 {
     if (strcmp(name, "l") == 0 || strcmp(name, "gguf") == 0 || strcmp(name, "arch") == 0)
         return true;
@@ -62,7 +62,7 @@ static bool is_known_name(const mha_spec *s, const char *name)
 static void check_name(void *context, const char *name)
 {
     mha_spec_parser *p = context;
-    if (p->unknown == NULL && !is_known_name(p->spec, name))
+    if (p->unknown == NULL && !mha_spec_knows(p->spec, name))
         p->unknown = name;
 }
 
@@ -72,7 +72,7 @@ static void check_call(void *context, const char *name, const char *text, size_t
         const char *name;
         bool text;
         size_t arguments;
-    } functions[] = {{"has", true, 1},  {"rows", true, 1}, {"len", false, 1},  {"min", false, 2},
+    } functions[] = {{"has", true, 1},  {"rows", true, 1},   {"len", false, 1},  {"min", false, 2},
                      {"max", false, 2}, {"floor", false, 1}, {"among", false, 2}};
     mha_spec_parser *p = context;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -164,7 +164,7 @@ static mha_status parse_var(mha_spec_parser *p)
         if (!isalnum((unsigned char)*c) && *c != '_')
             return mha_fail(p->err, MHA_ERR_FORMAT, "\"%s\" is not a name", v.name);
     if (isdigit((unsigned char)v.name[0]) || strcmp(v.name, "null") == 0 ||
-        is_known_name(p->spec, v.name))
+        mha_spec_knows(p->spec, v.name))
         return mha_fail(p->err, MHA_ERR_FORMAT, "the name \"%s\" is taken", v.name);
     v.per_layer = mha_spec_accept(p, "[l]");
     v.computed = mha_spec_accept(p, "=");
@@ -227,19 +227,20 @@ static mha_status parse_stack(mha_spec_parser *p)
 
 static mha_status parse_head(mha_spec_parser *p)
 {
-    static const char *const kinds[] = {"next", "masked", "class", "target"};
+    static const char *const kinds[] = {"next", "masked", "class", "target", "token", "span"};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
     mha_spec *s = p->spec;
     const char *word;
     size_t k = 0;
     mha_spec_head head = {.line = p->line};
     if (s->head_count == HEADS_MAX)
         return mha_fail(p->err, MHA_ERR_LIMIT, "more than %d heads", HEADS_MAX);
-    MHA_TRY(mha_spec_word(p, &word, "next, masked, class or target"));
-    while (k < 4 && strcmp(word, kinds[k]) != 0)
+    MHA_TRY(mha_spec_word(p, &word, "next, masked, class, target, token or span"));
+    while (k < KINDS && strcmp(word, kinds[k]) != 0)
         k++;
-    if (k == 4)
+    if (k == KINDS)
         return mha_fail(p->err, MHA_ERR_FORMAT,
-                        "a head is next, masked, class or target, not \"%s\"", word);
+                        "a head is next, masked, class, target, token or span, not \"%s\"", word);
     head.kind = (mha_head_kind)(MHA_HEAD_NEXT + (int)k);
     mha_spec_skip(p);
     if (*p->at != '\0') {

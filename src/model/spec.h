@@ -23,6 +23,7 @@
  *     matrix NAME [OUT, IN] TENSOR …                one tensor, kept as it is stored
  *     vector NAME [N] TENSOR …                      one tensor, kept as floats
  *     table  NAME [A, B] TENSOR …                   the same with two axes
+ *   In names {l} stands for the layer and {NAME} for a value of the config section, a whole number.
  *   Options behind the names, in any order:
  *     bias=EXPR             whether STEM.bias exists (default 1)
  *     optional[=EXPR]       may be absent
@@ -35,8 +36,8 @@
  *
  *   stack enc|dec layers=EXPR
  *     prologue / block / epilogue, each a list of steps; `l` is the layer in tensors and block
- *   head next|masked|class|target [when EXPR]         the first that holds is the read-out
- *     steps
+ *   head next|masked|class|target|token|span [when EXPR]         the first that holds is the
+ * read-out steps
  *
  *   Step: DST <- OP WORD ARG=VALUE… [when EXPR]       see ops.h for the ops and their arguments
  *
@@ -93,7 +94,7 @@ typedef struct mha_spec_slot {
     mha_slot_kind kind;
     const mha_expr *shape[2];
     mha_spec_words names, gguf;
-    bool per_layer; /* {l} occurs in its names */
+    bool per_layer; /* {l} or another {NAME} occurs in its names */
     const mha_expr *bias, *optional, *when, *tied_when, *plus_one, *in_out;
     const mha_expr *from, *at, *group, *step;
     const char *tied; /* name of the slot used instead */

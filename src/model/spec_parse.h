@@ -31,6 +31,8 @@ void mha_spec_skip(mha_spec_parser *p);
 bool mha_spec_accept(mha_spec_parser *p, const char *symbol);
 /* MHA_ERR_FORMAT "expected WHAT before …" when there is none. */
 mha_status mha_spec_word(mha_spec_parser *p, const char **out, const char *what);
+/* Whether expressions may use that name here. */
+bool mha_spec_knows(const mha_spec *s, const char *name);
 /* An expression whose names are all known. */
 mha_status mha_spec_expr(mha_spec_parser *p, const mha_expr **out);
 mha_status mha_spec_line_end(mha_spec_parser *p);

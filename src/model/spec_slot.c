@@ -1,6 +1,7 @@
 /* spec_slot.c: parses tensor slots, `KIND NAME [SHAPE] TENSOR | … OPTIONS`. */
 #include "base/fail.h"
 #include "model/spec_parse.h"
+#include <stdio.h>
 #include <string.h>
 
 static mha_status parse_shape(mha_spec_parser *p, mha_spec_slot *slot)
@@ -72,12 +73,22 @@ static mha_status parse_slot_option(mha_spec_parser *p, mha_spec_slot *slot)
     return mha_fail(p->err, MHA_ERR_FORMAT, "\"%s\" is not an option of this kind of slot", word);
 }
 
-static bool mentions_layer(const mha_spec_words *w)
+/* Checks the names in {braces} of tensor names; *layer: there are some, so that the tensor is bound
+ * layer by layer. */
+static mha_status check_braces(mha_spec_parser *p, const mha_spec_words *w, bool *layer)
 {
     for (size_t i = 0; i < w->count; i++)
-        if (strstr(w->word[i], "{l}") != NULL)
-            return true;
-    return false;
+        for (const char *open = w->word[i]; (open = strchr(open, '{')) != NULL; open++) {
+            const char *close = strchr(open, '}');
+            char name[64];
+            size_t n = close != NULL ? (size_t)(close - open) - 1 : 0;
+            snprintf(name, sizeof name, "%.*s", (int)n, open + 1);
+            if (n == 0 || n >= sizeof name || !mha_spec_knows(p->spec, name))
+                return mha_fail(p->err, MHA_ERR_FORMAT, "\"%s\": {%s} names no value", w->word[i],
+                                name);
+            *layer = true;
+        }
+    return MHA_OK;
 }
 
 mha_status mha_spec_slot_parse(mha_spec_parser *p)
@@ -103,7 +114,8 @@ mha_status mha_spec_slot_parse(mha_spec_parser *p)
     MHA_TRY(mha_spec_alternatives(p, &slot.names, &slot.gguf, "a tensor name"));
     for (mha_spec_skip(p); *p->at != '\0'; mha_spec_skip(p))
         MHA_TRY(parse_slot_option(p, &slot));
-    slot.per_layer = mentions_layer(&slot.names) || mentions_layer(&slot.gguf);
+    MHA_TRY(check_braces(p, &slot.names, &slot.per_layer));
+    MHA_TRY(check_braces(p, &slot.gguf, &slot.per_layer));
     if (slot.per_layer && (p->scope < 0 || p->scope >= MHA_SCOPE_HEADS))
         return mha_fail(p->err, MHA_ERR_FORMAT, "{l} outside of a stack");
     MHA_TRY(mha_spec_push((void **)&s->slots, &s->slot_count, sizeof slot, p->err));

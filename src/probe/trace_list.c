@@ -175,11 +175,11 @@ static void add_logits(const mha_trace *t, mha_trace_document *d, const mha_docu
     mha_stack_id last = info->layers[MHA_DEC] > 0 ? MHA_DEC : MHA_ENC;
     size_t T = mha_stack_reads_target(info, last) ? doc->target_n : doc->n;
     size_t place = mha_trace_place(t, MHA_SITE_LOGITS, last, MHA_SELF, 0);
-    bool classes = info->head == MHA_HEAD_CLASS;
+    size_t width = info->classes > 0 ? info->classes : info->vocab;
     if (T == 0)
         return;
-    mha_trace_array *array =
-        classes ? add_at(d, place, 1, info->classes, 0, 0) : add_at(d, place, 2, T, info->vocab, 0);
+    mha_trace_array *array = info->head == MHA_HEAD_CLASS ? add_at(d, place, 1, width, 0, 0)
+                                                          : add_at(d, place, 2, T, width, 0);
     snprintf(array->name, sizeof array->name, "logits");
 }
 

@@ -35,10 +35,15 @@ terms terms_of(const mha_model *m, const mha_document *doc, bool difference)
     case MHA_HEAD_CLASS:
         push(&t, 0, (int32_t)(doc->n % info->classes));
         break;
+    case MHA_HEAD_TOKEN:
+        for (size_t i = 0; i < doc->n; i += 2)
+            push(&t, i, doc->ids[i] % (int32_t)info->classes);
+        break;
+    case MHA_HEAD_SPAN:
     case MHA_HEAD_NONE:
         break;
     }
-    int32_t classes = (int32_t)(info->head == MHA_HEAD_CLASS ? info->classes : info->vocab);
+    int32_t classes = (int32_t)(info->classes > 0 ? info->classes : info->vocab);
     for (size_t i = 0; difference && i < t.count; i++)
         t.term[i].against = (t.term[i].id + 1 + (int32_t)i) % classes;
     return t;
