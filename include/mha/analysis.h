@@ -85,6 +85,146 @@ bool mha_heads_document(const mha_heads *h, size_t document, mha_head_row *rows)
 /* Rows that RENORM skipped, over all heads. */
 uint64_t mha_heads_skipped(const mha_heads *h);
 
+/* --- losses ---------------------------------------------------------------------------------- */
+
+typedef enum mha_loss_kind {
+    MHA_LOSS_AUTO = 0,   /* by the model's read-out */
+    MHA_LOSS_NEXT,       /* tokens 1 … n − 1, each after those before it */
+    MHA_LOSS_MASKED,     /* tokens that a mask stands for */
+    MHA_LOSS_TARGET,     /* the decoder's tokens after its start token, and the end token */
+    MHA_LOSS_CLASS,      /* the document's label */
+    MHA_LOSS_LOGIT_DIFF, /* logit[worse] − logit[better] at the last position (a masked language
+                            model: at the last mask token), or of two classes */
+    MHA_LOSS_COUNT
+} mha_loss_kind;
+const char *mha_loss_name(mha_loss_kind kind); /* "auto", "next", …, "logit-diff" */
+
+/* What a document is to predict, beyond its own tokens. */
+typedef struct mha_truth {
+    size_t index;  /* of the document in the whole corpus: what is drawn depends on it alone */
+    int32_t label; /* CLASS; −1: none */
+    int32_t end;   /* TARGET: the id after the target's last, −1: nothing is predicted there */
+    const int32_t *unmasked; /* [unmasked_n] MASKED: the ids behind the mask tokens of the document,
+                                of the same length; NULL: the tokens to mask are drawn */
+    size_t unmasked_n;
+} mha_truth;
+
+typedef struct mha_loss_options {
+    mha_loss_kind kind;
+    double mask_rate;      /* MASKED: share of the tokens that are not special, at least one token;
+                              0: 0.15 */
+    int32_t mask_id;       /* MASKED; −1: unknown */
+    int32_t better, worse; /* LOGIT_DIFF */
+    uint64_t seed;
+} mha_loss_options;
+
+/* Documents with the terms of their loss: mha_document.predict. Each token to mask is replaced by
+ * the mask token. Documents with nothing to predict are left out and counted. */
+typedef struct mha_losses mha_losses;
+
+/* truths: [count], NULL: nothing is known. docs, truths and what they point to must outlive it.
+ * MHA_ERR_UNSUPPORTED: a model without a read-out, or of one output; MHA_ERR_ARG: a loss that is
+ * not the model's; MHA_ERR_LIMIT: a label outside the model's classes or vocabulary;
+ * MHA_ERR_FORMAT: `unmasked` does not fit its document. */
+mha_status mha_losses_new(mha_losses **out, const mha_model *model, const mha_document *docs,
+                          const mha_truth *truths, size_t count, const mha_loss_options *options,
+                          mha_err *err);
+void mha_losses_free(mha_losses *l);
+mha_loss_kind mha_losses_kind(const mha_losses *l); /* never AUTO */
+/* Those that predict something, in order; borrowed. */
+const mha_document *mha_losses_documents(const mha_losses *l, size_t *count);
+/* mha_truth.index of the i-th of them (without truths: its place among docs). */
+size_t mha_losses_index(const mha_losses *l, size_t i);
+size_t mha_losses_skipped(const mha_losses *l);
+size_t mha_losses_terms(const mha_losses *l); /* of all documents together */
+
+/* --- importance of heads --------------------------------------------------------------------- */
+
+typedef enum mha_unit {
+    MHA_UNIT_HEAD = 0,
+    MHA_UNIT_KV_GROUP, /* the heads that read one key/value head */
+    MHA_UNIT_LAYER     /* all heads of one attention step */
+} mha_unit;
+
+/* Heads `first` … `first + count − 1` (on axis H) of one attention step. */
+typedef struct mha_unit_place {
+    uint32_t step; /* position in mha_model_info.attn */
+    uint32_t first, count;
+    uint32_t number; /* HEAD: original number of the head; KV_GROUP: index of the group; LAYER: 0 */
+} mha_unit_place;
+
+/* What a score estimates, `score` being ranked and `rise` the estimated rise of the loss when the
+ * unit is removed (methods D1, D2, D5, D6, D3, E9); all over a document first, then the mean of
+ * documents. */
+typedef enum mha_importance_method {
+    MHA_GRADIENT = 0,    /* |∂L/∂gate|; rise −∂L/∂gate (Michel et al. 2019) */
+    MHA_FISHER,          /* (∂L/∂gate)²; rise −∂L/∂gate (Kwon et al. 2022) */
+    MHA_ABLATE_ZERO,     /* loss with the unit's output 0, less the loss with it */
+    MHA_ABLATE_MEAN,     /* … with its mean over the reference's tokens in its place */
+    MHA_ABLATE_RESAMPLE, /* … with another document's output at the same position; mean of draws */
+    MHA_ALL_BUT_ONE,     /* rise when the unit is removed after all others of its attention step */
+    MHA_DLA,             /* what the unit's output adds to the logits straight, without later layers
+                            (norms frozen), to first order in the loss */
+    MHA_SHAPLEY,         /* mean rise over random orders of removal (Held and Yang 2023) */
+    MHA_L0,              /* chance that a learned gate stays open (Voita et al. 2019); no rise */
+    MHA_METHOD_COUNT
+} mha_importance_method;
+const char *mha_importance_name(mha_importance_method method); /* "gradient", "ablate-zero", … */
+
+typedef struct mha_importance_options {
+    mha_importance_method method;
+    mha_unit unit;
+    mha_choice choice; /* of the units; layers of it are not looked at */
+    const mha_document
+        *reference; /* ABLATE_MEAN, ABLATE_RESAMPLE: NULL: the documents themselves */
+    size_t reference_count;
+    size_t draws;       /* ABLATE_RESAMPLE: of each document, 0: 10; SHAPLEY: pairs of orders of
+                           each document, 0: as many as make 25 in all */
+    const float *gates; /* [A, H] of everything that is not removed: where earlier steps of pruning
+                           have arrived; NULL: all open. Not for ABLATE_ and SHAPLEY */
+    size_t resamples;   /* of the documents, for intervals; 0: none */
+    double confidence;  /* 0: 0.95 */
+    uint64_t seed;
+} mha_importance_options;
+
+typedef struct mha_importance_row {
+    mha_unit_place place;
+    double score, rise;      /* rise is the contract's `signed` */
+    double score_layer;      /* score over the l2 norm of its attention step's scores */
+    double lo, hi;           /* of score; NaN without intervals */
+    size_t rank;             /* 1: the most important */
+    double rank_lo, rank_hi; /* whole numbers, or NaN */
+} mha_importance_row;
+
+/* What a user should see beside the scores; NaN where the method has none. */
+typedef struct mha_importance_summary {
+    size_t documents;
+    double loss;         /* of the whole model, mean of documents */
+    double reliability;  /* split-half rank correlation of the whole, see D11; NaN below four
+                            documents */
+    double completeness; /* DLA: largest |Σ components − logits| over documents, relative */
+    double efficiency;   /* SHAPLEY: |Σ scores − (loss without units − loss)|, relative */
+    uint64_t multiply_adds, naive_multiply_adds; /* ABLATE_: as mha_ablation; 0: not counted */
+} mha_importance_summary;
+
+typedef struct mha_importance mha_importance;
+
+/* Scores every chosen unit on the documents of `losses`, which must outlive it, as must the model.
+ * The errors of mha_engine_loss, and MHA_ERR_ARG: no documents. */
+mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_model *model,
+                              const mha_losses *losses, const mha_importance_options *options,
+                              mha_progress progress, void *progress_context, mha_err *err);
+void mha_importance_free(mha_importance *m);
+/* In the order of attention steps and heads; borrowed. */
+const mha_importance_row *mha_importance_rows(const mha_importance *m, size_t *count);
+const mha_importance_summary *mha_importance_summary_get(const mha_importance *m);
+/* One document's own score and rise of unit `row`; false for a method that has none (L0). */
+bool mha_importance_document(const mha_importance *m, size_t document, size_t row, double *score,
+                             double *rise);
+/* Agreement of two rankings of the same units: Spearman's and Kendall's (τ-b) rank correlation. */
+mha_status mha_importance_agreement(const mha_importance *a, const mha_importance *b,
+                                    double *spearman, double *kendall, mha_err *err);
+
 /* --- checks ---------------------------------------------------------------------------------- */
 
 /* What a short run says about the engine on this model. */

@@ -122,6 +122,17 @@ static void resample(bootstrap *b, uint64_t seed, size_t first, size_t rows)
         }
 }
 
+void mha_quantiles(double *x, size_t n, double confidence, double *lo, double *hi)
+{
+    double tail = (1 - confidence) / 2;
+    *lo = *hi = (double)NAN;
+    if (n == 0)
+        return;
+    gsl_sort(x, 1, n);
+    *lo = gsl_stats_quantile_from_sorted_data(x, 1, n, tail);
+    *hi = gsl_stats_quantile_from_sorted_data(x, 1, n, 1 - tail);
+}
+
 /* sorted: [resamples] scratch. */
 static void interval(const bootstrap *b, size_t c, double confidence, double *sorted, double *lo,
                      double *hi)
@@ -135,10 +146,9 @@ static void interval(const bootstrap *b, size_t c, double confidence, double *so
     }
     if (n == 0 || isnan(b->value[c]))
         return;
-    gsl_sort(sorted, 1, n);
-    double tail = (1 - confidence) / 2;
-    *lo = b->value[c] + gsl_stats_quantile_from_sorted_data(sorted, 1, n, tail);
-    *hi = b->value[c] + gsl_stats_quantile_from_sorted_data(sorted, 1, n, 1 - tail);
+    mha_quantiles(sorted, n, confidence, lo, hi);
+    *lo += b->value[c];
+    *hi += b->value[c];
 }
 
 static mha_status make(bootstrap *b, mha_err *err)
@@ -178,11 +188,51 @@ static void release(bootstrap *b)
     mha_free(b->r);
 }
 
-mha_status mha_bootstrap(const mha_ratios *ratios, const double *value, size_t resamples,
-                         double confidence, uint64_t seed, double *lo, double *hi, mha_err *err)
+/* Ranks of all columns in every resample, then their quantiles. Where a column had no row its rank
+ * is the last. */
+static mha_status rank_intervals(const bootstrap *b, double confidence, const mha_intervals *out,
+                                 mha_err *err)
 {
-    for (size_t c = 0; c < ratios->columns; c++)
-        lo[c] = hi[c] = (double)NAN;
+    size_t C = b->ratios->columns, R = b->resamples, cells;
+    double *value = NULL, *ranks = NULL;
+    size_t *rank = NULL;
+    mha_status st = MHA_OK;
+    if (mha_mul_overflows(C, R, &cells))
+        return mha_fail(err, MHA_ERR_NOMEM, "no memory for the ranks of %zu columns", C);
+    MHA_TRY_GOTO(st, mha_alloc_raw((void **)&value, C, sizeof *value, err), out);
+    MHA_TRY_GOTO(st, mha_alloc_raw((void **)&rank, C, sizeof *rank, err), out);
+    MHA_TRY_GOTO(st, mha_alloc_raw((void **)&ranks, cells, sizeof *ranks, err), out);
+    for (size_t i = 0; i < R && st == MHA_OK; i++) {
+        for (size_t c = 0; c < C; c++) {
+            double x = b->value[c] + (double)b->r[c * R + i];
+            value[c] = isnan(x) ? -(double)INFINITY : x;
+        }
+        st = mha_ranks(value, C, rank, err);
+        for (size_t c = 0; c < C && st == MHA_OK; c++)
+            ranks[c * R + i] = (double)rank[c];
+    }
+    for (size_t c = 0; c < C && st == MHA_OK; c++) {
+        double lo, hi;
+        mha_quantiles(ranks + c * R, R, confidence, &lo, &hi);
+        out->rank_lo[c] = floor(lo);
+        out->rank_hi[c] = ceil(hi);
+    }
+out:
+    mha_free(value);
+    mha_free(rank);
+    mha_free(ranks);
+    return st;
+}
+
+mha_status mha_bootstrap_ranks(const mha_ratios *ratios, const double *value, size_t resamples,
+                               double confidence, uint64_t seed, const mha_intervals *out,
+                               mha_err *err)
+{
+    for (size_t c = 0; c < ratios->columns; c++) {
+        out->lo[c] = out->hi[c] = (double)NAN;
+        if (out->rank_lo != NULL)
+            out->rank_lo[c] = out->rank_hi[c] = (double)NAN;
+    }
     if (ratios->documents < 2 || ratios->columns == 0 || resamples == 0)
         return MHA_OK;
     mha_gemm_init(); /* an engine did it, unless results came from files */
@@ -195,9 +245,18 @@ mha_status mha_bootstrap(const mha_ratios *ratios, const double *value, size_t r
         for (size_t i = 0; i < resamples; i += RESAMPLE_BLOCK)
             resample(&b, seed, i, resamples - i < RESAMPLE_BLOCK ? resamples - i : RESAMPLE_BLOCK);
         for (size_t c = 0; c < ratios->columns; c++)
-            interval(&b, c, confidence, sorted, &lo[c], &hi[c]);
+            interval(&b, c, confidence, sorted, &out->lo[c], &out->hi[c]);
     }
+    if (st == MHA_OK && out->rank_lo != NULL)
+        st = rank_intervals(&b, confidence, out, err);
     mha_free(sorted);
     release(&b);
     return st;
+}
+
+mha_status mha_bootstrap(const mha_ratios *ratios, const double *value, size_t resamples,
+                         double confidence, uint64_t seed, double *lo, double *hi, mha_err *err)
+{
+    mha_intervals out = {.lo = lo, .hi = hi};
+    return mha_bootstrap_ranks(ratios, value, resamples, confidence, seed, &out, err);
 }

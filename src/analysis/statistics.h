@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef struct mha_rng mha_rng;
+
 /* Σ x_i through the fixed tree whose nodes cover aligned powers of two of the indices: the result
  * depends on the values and their indices, not on how they were gathered; a zero for a missing
  * index changes nothing. */
@@ -26,5 +28,41 @@ typedef struct mha_ratios {
  * undefined value, or fewer than two documents: NaN. */
 mha_status mha_bootstrap(const mha_ratios *ratios, const double *value, size_t resamples,
                          double confidence, uint64_t seed, double *lo, double *hi, mha_err *err);
+
+/* Where the intervals of a ranking go, each [columns]; the ranks may be NULL. */
+typedef struct mha_intervals {
+    double *lo, *hi;           /* of each column's ratio, as mha_bootstrap has them */
+    double *rank_lo, *rank_hi; /* of its place among all columns, 1 for the largest: the smallest
+                                  and largest whole ranks of the interval */
+} mha_intervals;
+mha_status mha_bootstrap_ranks(const mha_ratios *ratios, const double *value, size_t resamples,
+                               double confidence, uint64_t seed, const mha_intervals *out,
+                               mha_err *err);
+
+/* The lower and upper (1 ∓ confidence)/2 quantiles of x [n], which is sorted in place; NaN when n
+ * is 0. */
+void mha_quantiles(double *x, size_t n, double confidence, double *lo, double *hi);
+
+/* --- orders ---------------------------------------------------------------------------------- */
+
+/* rank [n]: place of each x, 1 for the largest; of equals the first comes first. */
+mha_status mha_ranks(const double *x, size_t n, size_t *rank, mha_err *err);
+
+/* Rank correlations; NaN for n < 2 or when either side is constant. Equal values share their mean
+ * rank (Spearman), and τ-b is corrected for them (Kendall). */
+mha_status mha_spearman(const double *x, const double *y, size_t n, double *out, mha_err *err);
+double mha_kendall(const double *x, const double *y, size_t n);
+
+/* How well the columns' ranking would come out again: the documents are split at random into
+ * halves, `splits` times, each half ranks the columns by its own mean, and the mean Spearman
+ * correlation r of the two becomes that of the whole, 2r/(1 + r) (Spearman–Brown). x: [documents,
+ * columns]. NaN for fewer than four documents or two columns. */
+mha_status mha_split_half(const double *x, size_t documents, size_t columns, size_t splits,
+                          uint64_t seed, double *out, mha_err *err);
+/* 2r/(1 + r); r itself where it is not positive. */
+double mha_spearman_brown(double r);
+
+/* A uniformly drawn order of x [n]. */
+void mha_shuffle(size_t *x, size_t n, mha_rng *rng);
 
 #endif

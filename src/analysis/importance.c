@@ -1,0 +1,267 @@
+/* importance.c: the frame of every method: units, intervals, ranks, and what the caller asks for
+ * afterwards. Methods are in importance_*.c.
+ *
+ * A score is the mean over documents of each document's own value. Intervals resample documents,
+ * never tokens (methods D11). */
+#include "analysis/importance.h"
+#include "analysis/statistics.h"
+#include "base/fail.h"
+#include "base/mem.h"
+#include <math.h>
+#include <string.h>
+
+#define DEFAULT_CONFIDENCE 0.95
+#define SPLITS             50
+
+static const char *const names[MHA_METHOD_COUNT] = {
+    [MHA_GRADIENT] = "gradient",
+    [MHA_FISHER] = "fisher",
+    [MHA_ABLATE_ZERO] = "ablate-zero",
+    [MHA_ABLATE_MEAN] = "ablate-mean",
+    [MHA_ABLATE_RESAMPLE] = "ablate-resample",
+    [MHA_ALL_BUT_ONE] = "all-but-one",
+    [MHA_DLA] = "dla",
+    [MHA_SHAPLEY] = "shapley",
+    [MHA_L0] = "l0",
+};
+
+const char *mha_importance_name(mha_importance_method method)
+{
+    return names[method];
+}
+
+static mha_status (*const methods[MHA_METHOD_COUNT])(mha_importance_job *j, mha_err *err) = {
+    [MHA_GRADIENT] = mha_importance_gradient,      [MHA_FISHER] = mha_importance_gradient,
+    [MHA_ABLATE_ZERO] = mha_importance_ablate,     [MHA_ABLATE_MEAN] = mha_importance_ablate,
+    [MHA_ABLATE_RESAMPLE] = mha_importance_ablate, [MHA_ALL_BUT_ONE] = mha_importance_all_but_one,
+    [MHA_SHAPLEY] = mha_importance_shapley,
+};
+
+/* ---- from samples to rows --------------------------------------------------------------------
+ */
+
+/* Mean over samples of column c of x [samples, units], through the fixed tree. */
+static double column_mean(const mha_importance *m, const double *x, size_t c, double *column)
+{
+    for (size_t s = 0; s < m->samples; s++)
+        column[s] = x[s * m->units.count + c];
+    return mha_tree_sum(column, m->samples) / (double)m->samples;
+}
+
+static mha_status means(mha_importance *m, mha_err *err)
+{
+    double *column;
+    MHA_TRY(mha_alloc((void **)&column, m->samples, sizeof *column, err));
+    for (size_t u = 0; u < m->units.count; u++) {
+        m->rows[u].score = column_mean(m, m->score, u, column);
+        m->rows[u].rise = column_mean(m, m->rise, u, column);
+    }
+    mha_free(column);
+    return MHA_OK;
+}
+
+static void get_sample(const void *context, size_t sample, double *sum, double *count)
+{
+    const mha_importance *m = context;
+    memcpy(sum, m->score + sample * m->units.count, m->units.count * sizeof *sum);
+    for (size_t u = 0; u < m->units.count; u++)
+        count[u] = 1;
+}
+
+static mha_status intervals(mha_importance *m, mha_err *err)
+{
+    size_t U = m->units.count;
+    double *x;
+    mha_ratios ratios = {.documents = m->samples, .columns = U, .get = get_sample, .context = m};
+    MHA_TRY(mha_alloc((void **)&x, U, 5 * sizeof *x, err));
+    mha_intervals out = {x, x + U, x + 2 * U, x + 3 * U};
+    double *value = x + 4 * U;
+    for (size_t u = 0; u < U; u++)
+        value[u] = m->rows[u].score;
+    mha_status st = mha_bootstrap_ranks(&ratios, value, m->options.resamples, m->options.confidence,
+                                        m->options.seed, &out, err);
+    for (size_t u = 0; u < U && st == MHA_OK; u++) {
+        m->rows[u].lo = out.lo[u];
+        m->rows[u].hi = out.hi[u];
+        m->rows[u].rank_lo = out.rank_lo[u];
+        m->rows[u].rank_hi = out.rank_hi[u];
+    }
+    mha_free(x);
+    return st;
+}
+
+/* score_layer and rank, from the scores. */
+static mha_status places(mha_importance *m, mha_err *err)
+{
+    size_t U = m->units.count;
+    double *score;
+    size_t *rank = NULL;
+    MHA_TRY(mha_alloc((void **)&score, U, sizeof *score, err));
+    mha_status st = mha_alloc((void **)&rank, U, sizeof *rank, err);
+    for (size_t u = 0; u < U; u++)
+        score[u] = m->rows[u].score;
+    if (st == MHA_OK)
+        st = mha_ranks(score, U, rank, err);
+    for (size_t first = 0, n; first < U && st == MHA_OK; first += n) {
+        double square = 0;
+        for (n = 0; first + n < U && m->rows[first + n].place.step == m->rows[first].place.step;
+             n++)
+            square += score[first + n] * score[first + n];
+        for (size_t u = first; u < first + n; u++) {
+            m->rows[u].score_layer = square > 0 ? score[u] / sqrt(square) : (double)NAN;
+            m->rows[u].rank = rank[u];
+        }
+    }
+    mha_free(score);
+    mha_free(rank);
+    return st;
+}
+
+static mha_status summarise(mha_importance *m, mha_err *err)
+{
+    MHA_TRY(means(m, err));
+    MHA_TRY(intervals(m, err));
+    return mha_split_half(m->score, m->samples, m->units.count, SPLITS, m->options.seed,
+                          &m->summary.reliability, err);
+}
+
+/* ---- the run ---------------------------------------------------------------------------------
+ */
+
+static mha_status check(const mha_importance *m, mha_err *err)
+{
+    const mha_importance_options *o = &m->options;
+    if ((unsigned)o->method >= MHA_METHOD_COUNT)
+        return mha_fail(err, MHA_ERR_ARG, "unknown method of importance");
+    if (!(o->confidence > 0 && o->confidence < 1))
+        return mha_fail(err, MHA_ERR_ARG, "confidence %g is not between 0 and 1", o->confidence);
+    if (m->documents == 0)
+        return mha_fail(err, MHA_ERR_ARG, "no document has anything to predict");
+    return MHA_OK;
+}
+
+static mha_status prepare(mha_importance_job *j, mha_err *err)
+{
+    mha_importance *m = j->m;
+    MHA_TRY(check(m, err));
+    MHA_TRY(mha_units_init(&m->units, j->model, m->options.unit, &m->options.choice, err));
+    MHA_TRY(mha_alloc((void **)&j->base, m->units.gates, sizeof *j->base, err));
+    if (m->options.gates != NULL)
+        memcpy(j->base, m->options.gates, m->units.gates * sizeof *j->base);
+    else
+        mha_units_set_all(&m->units, j->base, 1);
+    MHA_TRY(mha_alloc((void **)&m->rows, m->units.count, sizeof *m->rows, err));
+    for (size_t u = 0; u < m->units.count; u++) {
+        m->rows[u] = (mha_importance_row){.place = m->units.item[u],
+                                          .rise = (double)NAN,
+                                          .lo = (double)NAN,
+                                          .hi = (double)NAN,
+                                          .rank_lo = (double)NAN,
+                                          .rank_hi = (double)NAN};
+    }
+    return MHA_OK;
+}
+
+static mha_status run(mha_importance_job *j, mha_err *err)
+{
+    mha_importance *m = j->m;
+    size_t cells;
+    MHA_TRY(prepare(j, err));
+    if (m->options.method == MHA_L0) {
+        MHA_TRY(mha_importance_l0(j, err));
+        return places(m, err);
+    }
+    if (mha_mul_overflows(m->samples, m->units.count, &cells))
+        return mha_fail(err, MHA_ERR_NOMEM, "no memory for %zu documents", m->samples);
+    MHA_TRY(mha_alloc((void **)&m->score, cells, sizeof *m->score, err));
+    MHA_TRY(mha_alloc((void **)&m->rise, cells, sizeof *m->rise, err));
+    MHA_TRY(methods[m->options.method](j, err));
+    MHA_TRY(summarise(m, err));
+    return places(m, err);
+}
+
+mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_model *model,
+                              const mha_losses *losses, const mha_importance_options *options,
+                              mha_progress progress, void *progress_context, mha_err *err)
+{
+    mha_importance *m;
+    *out = NULL;
+    MHA_TRY(mha_alloc((void **)&m, 1, sizeof *m, err));
+    mha_importance_job j = {.m = m,
+                            .e = e,
+                            .model = model,
+                            .losses = losses,
+                            .share = {progress, progress_context, 0, 1, 1}};
+    if (options != NULL)
+        m->options = *options;
+    if (m->options.confidence == 0)
+        m->options.confidence = DEFAULT_CONFIDENCE;
+    j.docs = mha_losses_documents(losses, &m->documents);
+    m->samples = m->documents;
+    m->summary = (mha_importance_summary){.documents = m->documents,
+                                          .reliability = (double)NAN,
+                                          .completeness = (double)NAN,
+                                          .efficiency = (double)NAN};
+    mha_status st = run(&j, err);
+    mha_free(j.base);
+    if (st != MHA_OK) {
+        mha_importance_free(m);
+        return st;
+    }
+    *out = m;
+    return MHA_OK;
+}
+
+void mha_importance_free(mha_importance *m)
+{
+    if (m == NULL)
+        return;
+    mha_units_release(&m->units);
+    mha_free(m->rows);
+    mha_free(m->score);
+    mha_free(m->rise);
+    mha_free(m);
+}
+
+/* ---- results ---------------------------------------------------------------------------------
+ */
+
+const mha_importance_row *mha_importance_rows(const mha_importance *m, size_t *count)
+{
+    *count = m->units.count;
+    return m->rows;
+}
+
+const mha_importance_summary *mha_importance_summary_get(const mha_importance *m)
+{
+    return &m->summary;
+}
+
+bool mha_importance_document(const mha_importance *m, size_t document, size_t row, double *score,
+                             double *rise)
+{
+    if (m->score == NULL || m->samples != m->documents || document >= m->documents ||
+        row >= m->units.count)
+        return false;
+    *score = m->score[document * m->units.count + row];
+    *rise = m->rise[document * m->units.count + row];
+    return true;
+}
+
+mha_status mha_importance_agreement(const mha_importance *a, const mha_importance *b,
+                                    double *spearman, double *kendall, mha_err *err)
+{
+    size_t n = a->units.count;
+    double *x;
+    if (n != b->units.count || memcmp(a->units.item, b->units.item, n * sizeof *a->units.item) != 0)
+        return mha_fail(err, MHA_ERR_ARG, "the two rankings are not of the same heads");
+    MHA_TRY(mha_alloc((void **)&x, n, 2 * sizeof *x, err));
+    for (size_t i = 0; i < n; i++) {
+        x[i] = a->rows[i].score;
+        x[n + i] = b->rows[i].score;
+    }
+    *kendall = mha_kendall(x, x + n, n);
+    mha_status st = mha_spearman(x, x + n, n, spearman, err);
+    mha_free(x);
+    return st;
+}

@@ -1,0 +1,55 @@
+/* importance.h: what the methods of importance share: one run's state, and the matrix of samples
+ * (documents, as a rule) by units that every method but L0 fills. */
+#ifndef MHA_ANALYSIS_IMPORTANCE_H
+#define MHA_ANALYSIS_IMPORTANCE_H
+
+#include "analysis/units.h"
+
+/* Streams of the user's seed, one for each use that draws; see mha_rng_seed. */
+#define MHA_STREAM_PARTNERS ((uint64_t)3 << 40)
+#define MHA_STREAM_ORDERS   ((uint64_t)4 << 40)
+#define MHA_STREAM_GATES    ((uint64_t)5 << 40)
+
+struct mha_importance {
+    mha_units units;
+    mha_importance_options options;
+    mha_importance_row *rows; /* [units] */
+    mha_importance_summary summary;
+    size_t documents, samples;
+    double *score, *rise; /* [samples, units]; NULL for L0 */
+};
+
+typedef struct mha_importance_job {
+    mha_importance *m;
+    mha_engine *e;
+    const mha_model *model;
+    const mha_losses *losses;
+    const mha_document *docs; /* [m->documents] */
+    float *base;              /* [A, H] gates before anything is removed */
+    mha_share share;          /* total 1 */
+} mha_importance_job;
+
+/* Each fills score and rise, and what it knows of the summary. */
+mha_status mha_importance_gradient(mha_importance_job *j, mha_err *err); /* GRADIENT, FISHER, DLA */
+mha_status mha_importance_ablate(mha_importance_job *j, mha_err *err);   /* ABLATE_… */
+mha_status mha_importance_all_but_one(mha_importance_job *j, mha_err *err);
+mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err);
+/* Fills rows and summary itself. */
+mha_status mha_importance_l0(mha_importance_job *j, mha_err *err);
+
+/* A fill that the engine lets through where a gate is closed. */
+typedef struct mha_filling {
+    const mha_model_info *info;
+    mha_fill fill;
+    float **z; /* [A] owned */
+} mha_filling;
+void mha_filling_release(mha_filling *f);
+/* Means of z over all rows of the documents, one row a step; heads whose gate in `base` is closed
+ * are 0: pruned heads stay pruned. MHA_ERR_ARG: a step that no document reaches. */
+mha_status mha_filling_mean(mha_filling *f, const mha_importance_job *j, const mha_document *docs,
+                            size_t count, mha_share *share, mha_err *err);
+/* z of document `from` at the positions of document `to`: a shorter one starts again. */
+mha_status mha_filling_take(mha_filling *f, const mha_importance_job *j, const mha_document *from,
+                            const mha_document *to, mha_err *err);
+
+#endif

@@ -1,0 +1,271 @@
+/* importance_shapley.c: Shapley values of units (methods D6). The worth of a set of units is minus
+ * the loss with only that set present.
+ *
+ * Every document draws its own orders of removal, in pairs of an order and its reverse: the
+ * reversed order meets each unit among the units that the other met it without, which evens out
+ * much of the chance. A unit's value on a document is its mean rise over the document's orders;
+ * documents and orders are drawn together, so that intervals over documents hold both.
+ *
+ * Once a whole round of removals stays within 1 % of the distance from full to empty, the rest of
+ * the order has nothing to take away: what is left is shared evenly. Each order's rises sum to
+ * L(none) − L(all) exactly, so the values do too. */
+#include "analysis/importance.h"
+#include "analysis/statistics.h"
+#include "base/fail.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include <math.h>
+#include <string.h>
+
+#define PAIRS_IN_ALL 25
+#define TOLERANCE    0.01
+/* Orders walked at once, and removals that each tries in one round. */
+#define WALKERS 32
+#define ROUNDS  12
+#define LEAST   4
+
+/* One order of removal, on its way. */
+typedef struct walker {
+    size_t document, sample;
+    size_t *order; /* [units] */
+    size_t removed;
+    double loss; /* with `removed` units gone */
+    bool done;
+} walker;
+
+typedef struct shapley {
+    mha_importance_job *j;
+    size_t pairs, step; /* removals of a round */
+    walker walkers[WALKERS];
+    size_t count;
+    float *gates;         /* [WALKERS, step, A, H] */
+    float *closed;        /* [A, H] no unit left */
+    mha_variant *list;    /* [WALKERS·step] or [2·documents] */
+    double *loss;         /* of the list */
+    double *full, *empty; /* [documents] */
+    double finished, all; /* removals, for the progress */
+} shapley;
+
+/* ---- one round -------------------------------------------------------------------------------
+ */
+
+/* Where a walker stands in a round: its variants are list[first … first + n). */
+static size_t round_size(const shapley *s, const walker *w)
+{
+    size_t left =
+        s->j->m->units.count - 1 - w->removed; /* the last removal leaves nothing: known */
+    return left < s->step ? left : s->step;
+}
+
+static size_t list_walker(shapley *s, const walker *w, size_t at)
+{
+    const mha_units *u = &s->j->m->units;
+    size_t n = round_size(s, w);
+    for (size_t i = 0; i < n; i++) {
+        float *gates = s->gates + (at + i) * u->gates;
+        memcpy(gates, s->j->base, u->gates * sizeof *gates);
+        for (size_t k = 0; k <= w->removed + i; k++)
+            mha_units_set(u, w->order[k], gates, 0);
+        s->list[at + i] = (mha_variant){w->document, gates};
+    }
+    return n;
+}
+
+static void add_rise(shapley *s, const walker *w, size_t at, double rise)
+{
+    mha_importance *m = s->j->m;
+    m->score[w->sample * m->units.count + w->order[at]] += rise / (double)(2 * s->pairs);
+}
+
+/* Shares what is left of the way down to the empty model among the units that are left. */
+static void finish(shapley *s, walker *w)
+{
+    size_t U = s->j->m->units.count, left = U - w->removed;
+    for (size_t k = w->removed; k < U; k++)
+        add_rise(s, w, k, (s->empty[w->document] - w->loss) / (double)left);
+    s->finished += (double)left;
+    w->done = true;
+}
+
+static void advance(shapley *s, walker *w, const double *loss, size_t n)
+{
+    double empty = s->empty[w->document], span = fabs(empty - s->full[w->document]);
+    bool near = true;
+    for (size_t i = 0; i < n; i++) {
+        add_rise(s, w, w->removed, loss[i] - w->loss);
+        w->loss = loss[i];
+        w->removed++;
+        near = near && fabs(loss[i] - empty) <= TOLERANCE * span;
+    }
+    s->finished += (double)n;
+    if (near || w->removed + 1 == s->j->m->units.count)
+        finish(s, w);
+}
+
+static mha_status walk(shapley *s, mha_err *err)
+{
+    for (;;) {
+        size_t total = 0, at = 0;
+        for (size_t i = 0; i < s->count; i++)
+            if (!s->walkers[i].done)
+                total += list_walker(s, &s->walkers[i], total);
+        if (total == 0)
+            return MHA_OK;
+        s->j->share.before = s->finished / s->all;
+        s->j->share.part = (double)total / s->all;
+        MHA_TRY(mha_variants_loss(s->j->e, s->j->docs, s->list, total, s->loss, NULL, &s->j->share,
+                                  err));
+        for (size_t i = 0; i < s->count; i++) {
+            walker *w = &s->walkers[i];
+            size_t n = w->done ? 0 : round_size(s, w);
+            if (!w->done)
+                advance(s, w, s->loss + at, n);
+            at += n;
+        }
+    }
+}
+
+/* ---- all orders ------------------------------------------------------------------------------
+ */
+
+static void start_pair(shapley *s, size_t d, size_t pair, mha_rng *rng)
+{
+    const mha_importance *m = s->j->m;
+    size_t U = m->units.count;
+    walker *a = &s->walkers[s->count], *b = a + 1;
+    for (size_t u = 0; u < U; u++)
+        a->order[u] = u;
+    mha_shuffle(a->order, U, rng);
+    for (size_t u = 0; u < U; u++)
+        b->order[u] = a->order[U - 1 - u];
+    for (walker *w = a; w <= b; w++) {
+        w->document = d;
+        w->sample = m->samples == m->documents ? d : pair;
+        w->removed = 0;
+        w->loss = s->full[d];
+        w->done = false;
+        if (U == 1)
+            finish(s, w);
+    }
+    s->count += 2;
+}
+
+static mha_status run_orders(shapley *s, mha_err *err)
+{
+    const mha_importance *m = s->j->m;
+    for (size_t d = 0; d < m->documents; d++) {
+        mha_rng rng;
+        mha_rng_seed(&rng, m->options.seed, MHA_STREAM_ORDERS + mha_losses_index(s->j->losses, d));
+        for (size_t pair = 0; pair < s->pairs; pair++) {
+            start_pair(s, d, pair, &rng);
+            bool last = d + 1 == m->documents && pair + 1 == s->pairs;
+            if (s->count < WALKERS && !last)
+                continue;
+            MHA_TRY(walk(s, err));
+            s->count = 0;
+        }
+    }
+    return MHA_OK;
+}
+
+/* Losses of the whole and of the empty model. */
+static mha_status run_ends(shapley *s, mha_err *err)
+{
+    const mha_importance *m = s->j->m;
+    size_t D = m->documents;
+    for (size_t d = 0; d < D; d++) {
+        s->list[2 * d] = (mha_variant){d, s->j->base};
+        s->list[2 * d + 1] = (mha_variant){d, s->closed};
+    }
+    s->j->share.part = 2 * (double)D / s->all;
+    MHA_TRY(
+        mha_variants_loss(s->j->e, s->j->docs, s->list, 2 * D, s->loss, NULL, &s->j->share, err));
+    for (size_t d = 0; d < D; d++) {
+        s->full[d] = s->loss[2 * d];
+        s->empty[d] = s->loss[2 * d + 1];
+    }
+    s->finished = 2 * (double)D;
+    return MHA_OK;
+}
+
+static void conclude(shapley *s)
+{
+    mha_importance *m = s->j->m;
+    size_t D = m->documents, U = m->units.count;
+    double sum = 0, full = mha_tree_sum(s->full, D) / (double)D;
+    double span = mha_tree_sum(s->empty, D) / (double)D - full;
+    if (m->samples != D) /* pairs of one document: each is a sample of its own */
+        for (size_t i = 0; i < m->samples * U; i++)
+            m->score[i] *= (double)s->pairs;
+    for (size_t i = 0; i < m->samples * U; i++)
+        sum += m->score[i] / (double)m->samples;
+    memcpy(m->rise, m->score, m->samples * U * sizeof *m->rise);
+    m->summary.loss = full;
+    m->summary.efficiency = fabs(sum - span) / fmax(fabs(span), 1e-12);
+}
+
+static mha_status make(shapley *s, mha_err *err)
+{
+    const mha_units *u = &s->j->m->units;
+    size_t D = s->j->m->documents, round = WALKERS * s->step;
+    size_t list = round > 2 * D ? round : 2 * D;
+    for (size_t i = 0; i < WALKERS; i++)
+        MHA_TRY(mha_alloc((void **)&s->walkers[i].order, u->count, sizeof(size_t), err));
+    MHA_TRY(mha_alloc((void **)&s->gates, round, u->gates * sizeof *s->gates, err));
+    MHA_TRY(mha_alloc((void **)&s->closed, u->gates, sizeof *s->closed, err));
+    MHA_TRY(mha_alloc((void **)&s->list, list, sizeof *s->list, err));
+    MHA_TRY(mha_alloc((void **)&s->loss, list, sizeof *s->loss, err));
+    MHA_TRY(mha_alloc((void **)&s->full, D, 2 * sizeof *s->full, err));
+    s->empty = s->full + D;
+    memcpy(s->closed, s->j->base, u->gates * sizeof *s->closed);
+    for (size_t i = 0; i < u->count; i++)
+        mha_units_set(u, i, s->closed, 0);
+    return MHA_OK;
+}
+
+static void release(shapley *s)
+{
+    for (size_t i = 0; i < WALKERS; i++)
+        mha_free(s->walkers[i].order);
+    mha_free(s->gates);
+    mha_free(s->closed);
+    mha_free(s->list);
+    mha_free(s->loss);
+    mha_free(s->full);
+}
+
+/* One document has no interval over documents: its pairs of orders are the samples. */
+static mha_status samples_make(shapley *s, mha_err *err)
+{
+    mha_importance *m = s->j->m;
+    if (m->documents > 1 || s->pairs == 1)
+        return MHA_OK;
+    mha_free(m->score);
+    mha_free(m->rise);
+    m->score = m->rise = NULL;
+    m->samples = s->pairs;
+    MHA_TRY(mha_alloc((void **)&m->score, m->samples, m->units.count * sizeof *m->score, err));
+    return mha_alloc((void **)&m->rise, m->samples, m->units.count * sizeof *m->rise, err);
+}
+
+mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err)
+{
+    mha_importance *m = j->m;
+    size_t U = m->units.count, D = m->documents;
+    shapley s = {.j = j, .pairs = m->options.draws};
+    if (s.pairs == 0)
+        s.pairs = (PAIRS_IN_ALL + D - 1) / D;
+    s.step = U / ROUNDS > LEAST ? U / ROUNDS : LEAST;
+    s.all = 2 * (double)D + 2 * (double)D * (double)s.pairs * (double)U;
+    mha_status st = samples_make(&s, err);
+    if (st == MHA_OK)
+        st = make(&s, err);
+    if (st == MHA_OK)
+        st = run_ends(&s, err);
+    if (st == MHA_OK)
+        st = run_orders(&s, err);
+    if (st == MHA_OK)
+        conclude(&s);
+    release(&s);
+    return st;
+}
