@@ -117,12 +117,13 @@ static mha_status places(mha_importance *m, mha_err *err)
     return st;
 }
 
-static mha_status summarise(mha_importance *m, mha_err *err)
+mha_status mha_importance_conclude(mha_importance *m, mha_err *err)
 {
     MHA_TRY(means(m, err));
     MHA_TRY(intervals(m, err));
-    return mha_split_half(m->score, m->samples, m->units.count, SPLITS, m->options.seed,
-                          &m->summary.reliability, err);
+    MHA_TRY(mha_split_half(m->score, m->samples, m->units.count, SPLITS, m->options.seed,
+                           &m->summary.reliability, err));
+    return places(m, err);
 }
 
 /* ---- the run ---------------------------------------------------------------------------------
@@ -140,11 +141,14 @@ static mha_status check(const mha_importance *m, mha_err *err)
     return MHA_OK;
 }
 
-static mha_status prepare(mha_importance_job *j, mha_err *err)
+static mha_status prepare(mha_importance_job *j, const mha_losses *losses, mha_err *err)
 {
     mha_importance *m = j->m;
     MHA_TRY(check(m, err));
     MHA_TRY(mha_units_init(&m->units, j->model, m->options.unit, &m->options.choice, err));
+    MHA_TRY(mha_alloc((void **)&j->index, m->documents, sizeof *j->index, err));
+    for (size_t d = 0; d < m->documents; d++)
+        j->index[d] = mha_losses_index(losses, d);
     MHA_TRY(mha_alloc((void **)&j->base, m->units.gates, sizeof *j->base, err));
     if (m->options.gates != NULL)
         memcpy(j->base, m->options.gates, m->units.gates * sizeof *j->base);
@@ -162,11 +166,11 @@ static mha_status prepare(mha_importance_job *j, mha_err *err)
     return MHA_OK;
 }
 
-static mha_status run(mha_importance_job *j, mha_err *err)
+static mha_status run(mha_importance_job *j, const mha_losses *losses, mha_err *err)
 {
     mha_importance *m = j->m;
     size_t cells;
-    MHA_TRY(prepare(j, err));
+    MHA_TRY(prepare(j, losses, err));
     if (m->options.method == MHA_L0) {
         MHA_TRY(mha_importance_l0(j, err));
         return places(m, err);
@@ -176,8 +180,7 @@ static mha_status run(mha_importance_job *j, mha_err *err)
     MHA_TRY(mha_alloc((void **)&m->score, cells, sizeof *m->score, err));
     MHA_TRY(mha_alloc((void **)&m->rise, cells, sizeof *m->rise, err));
     MHA_TRY(methods[m->options.method](j, err));
-    MHA_TRY(summarise(m, err));
-    return places(m, err);
+    return mha_importance_conclude(m, err);
 }
 
 mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_model *model,
@@ -187,11 +190,8 @@ mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_mod
     mha_importance *m;
     *out = NULL;
     MHA_TRY(mha_alloc((void **)&m, 1, sizeof *m, err));
-    mha_importance_job j = {.m = m,
-                            .e = e,
-                            .model = model,
-                            .losses = losses,
-                            .share = {progress, progress_context, 0, 1, 1}};
+    mha_importance_job j = {
+        .m = m, .e = e, .model = model, .share = {progress, progress_context, 0, 1, 1}};
     if (options != NULL)
         m->options = *options;
     if (m->options.confidence == 0)
@@ -202,8 +202,9 @@ mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_mod
                                           .reliability = (double)NAN,
                                           .completeness = (double)NAN,
                                           .efficiency = (double)NAN};
-    mha_status st = run(&j, err);
+    mha_status st = run(&j, losses, err);
     mha_free(j.base);
+    mha_free(j.index);
     if (st != MHA_OK) {
         mha_importance_free(m);
         return st;

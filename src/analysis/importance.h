@@ -23,8 +23,8 @@ typedef struct mha_importance_job {
     mha_importance *m;
     mha_engine *e;
     const mha_model *model;
-    const mha_losses *losses;
     const mha_document *docs; /* [m->documents] */
+    size_t *index;            /* [m->documents] in the whole corpus: what draws depend on */
     float *base;              /* [A, H] gates before anything is removed */
     mha_share share;          /* total 1 */
 } mha_importance_job;
@@ -36,6 +36,11 @@ mha_status mha_importance_all_but_one(mha_importance_job *j, mha_err *err);
 mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err);
 /* Fills rows and summary itself. */
 mha_status mha_importance_l0(mha_importance_job *j, mha_err *err);
+
+/* One row of samples from a document's gate gradients [A, H]. */
+void mha_importance_take_gradient(mha_importance *m, size_t sample, const double *gradient);
+/* Scores, intervals and ranks from the samples. */
+mha_status mha_importance_conclude(mha_importance *m, mha_err *err);
 
 /* A fill that the engine lets through where a gate is closed. */
 typedef struct mha_filling {

@@ -146,8 +146,7 @@ static mha_status choose(ablation *a, partners *p, size_t d, mha_err *err)
     if (n == 0)
         return mha_fail(err, MHA_ERR_ARG,
                         "ablate-resample needs other documents: several, or a reference");
-    mha_rng_seed(&rng, a->j->m->options.seed,
-                 MHA_STREAM_PARTNERS + mha_losses_index(a->j->losses, d));
+    mha_rng_seed(&rng, a->j->m->options.seed, MHA_STREAM_PARTNERS + a->j->index[d]);
     mha_shuffle(p->list, n, &rng);
     for (size_t k = 0; k < a->draws; k++)
         p->chosen[d * a->draws + k] = p->list[k % n];

@@ -13,8 +13,7 @@
 /* Documents whose gradients stand at once. */
 #define CHUNK 256
 
-/* One row of samples from a document's gate gradients [A, H]. */
-static void fill_sample(mha_importance *m, size_t sample, const double *gradient)
+void mha_importance_take_gradient(mha_importance *m, size_t sample, const double *gradient)
 {
     size_t U = m->units.count;
     double *score = m->score + sample * U, *rise = m->rise + sample * U;
@@ -38,7 +37,7 @@ static mha_status run_chunk(mha_importance_job *j, size_t first, size_t n, mha_d
     mha_share_next(&j->share, (double)n / (double)m->documents);
     MHA_TRY(mha_engine_gradient(j->e, docs, n, &out, mha_share_step, &j->share, err));
     for (size_t i = 0; i < n; i++)
-        fill_sample(m, first + i, gradient + i * m->units.gates);
+        mha_importance_take_gradient(m, first + i, gradient + i * m->units.gates);
     return MHA_OK;
 }
 

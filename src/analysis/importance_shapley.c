@@ -155,7 +155,7 @@ static mha_status run_orders(shapley *s, mha_err *err)
     const mha_importance *m = s->j->m;
     for (size_t d = 0; d < m->documents; d++) {
         mha_rng rng;
-        mha_rng_seed(&rng, m->options.seed, MHA_STREAM_ORDERS + mha_losses_index(s->j->losses, d));
+        mha_rng_seed(&rng, m->options.seed, MHA_STREAM_ORDERS + s->j->index[d]);
         for (size_t pair = 0; pair < s->pairs; pair++) {
             start_pair(s, d, pair, &rng);
             bool last = d + 1 == m->documents && pair + 1 == s->pairs;
