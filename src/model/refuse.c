@@ -127,6 +127,9 @@ static bool key_matches(const char *read, const char *key)
 
 static bool is_read(const mha_binder *b, const char *key)
 {
+    for (size_t i = 0; i < b->spec->pruned.count; i++)
+        if (strcmp(b->spec->pruned.word[i], key) == 0)
+            return true;
     for (size_t i = 0; i < b->spec->var_count; i++) {
         const mha_spec_words *keys = b->gguf ? &b->spec->vars[i].gguf : &b->spec->vars[i].keys;
         for (size_t k = 0; k < keys->count; k++)

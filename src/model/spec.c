@@ -304,7 +304,8 @@ static mha_status parse_identity(mha_spec_parser *p, const char *word, bool *fou
     } lists[] = {{"types", &s->types, "a model_type"},
                  {"gguf", &s->gguf, "a general.architecture"},
                  {"prefix", &s->prefixes, "a prefix"},
-                 {"ignore", &s->ignored, "a pattern"}};
+                 {"ignore", &s->ignored, "a pattern"},
+                 {"pruned", &s->pruned, "a config key"}};
     enum { LISTS = sizeof lists / sizeof *lists };
     size_t i = 0;
     while (i < LISTS && strcmp(word, lists[i].name) != 0)

@@ -10,6 +10,8 @@
  *   prefix WORD…            tried in front of every tensor name, before the bare name
  *   alias  SUFFIX OLD       a tensor name that ends in SUFFIX may end in OLD instead
  *   ignore PATTERN…         tensors that are known and not read; * matches anything
+ *   pruned KEY              config key in which Transformers 4 lists the heads that were removed
+ *                           from the weights, {layer: [numbers]}, and which it reads again
  *
  *   config
  *     NAME KEY | KEY… | gguf KEY… [default EXPR]    first key that is there and not null
@@ -142,7 +144,7 @@ enum { MHA_SPEC_STACKS_MAX = 2 };
 typedef struct mha_spec {
     const char *file; /* for messages */
     const char *name;
-    mha_spec_words types, gguf, prefixes, aliases /* pairs */, ignored;
+    mha_spec_words types, gguf, prefixes, aliases /* pairs */, ignored, pruned /* one or none */;
     mha_spec_var *vars;
     size_t var_count;
     mha_spec_check *checks;
