@@ -42,6 +42,7 @@ typedef struct mha_attn_info {
     uint32_t window;          /* 0: none */
     bool sink;                /* rows sum to 1 − sink mass */
     const uint16_t *head_ids; /* [heads] original numbers, never NULL */
+    uint32_t original_heads;  /* before any were pruned from the weights; heads may then be 0 */
 } mha_attn_info;
 
 typedef struct mha_model_info {

@@ -270,6 +270,21 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     return deliver_heads(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, a->o.out, err);
 }
 
+/* All heads are pruned: dst ← b_O in every row, or 0. */
+static mha_status run_empty(mha_attention *t, const mha_step *s, mha_err *err)
+{
+    mha_forward *f = t->f;
+    size_t rows = t->queries->total, D = s->attn.o.out;
+    float *dst;
+    if (t->depth != MHA_DEPTH_FULL)
+        return MHA_OK;
+    MHA_TRY(mha_register_make(f, s->dst, rows, D, &dst, err));
+    memset(dst, 0, rows * D * sizeof *dst);
+    for (size_t r = 0; s->attn.ob != NULL && r < rows; r++)
+        memcpy(dst + r * D, s->attn.ob, D * sizeof *dst);
+    return deliver_heads(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, D, err);
+}
+
 mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err)
 {
     const mha_attn_args *a = &s->attn;
@@ -292,7 +307,7 @@ mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err)
     mha_rows extended = {.offset = with_past, .docs = 1, .total = own->total + own->past};
     const mha_rows *fresh = cross ? &f->side[0] : own;
     t.keys = !cross && own->past > 0 ? &extended : fresh;
-    mha_status st = run(&t, s, fresh, err);
+    mha_status st = a->heads > 0 ? run(&t, s, fresh, err) : run_empty(&t, s, err);
     f->attn++;
     return st;
 }
@@ -441,6 +456,10 @@ mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err)
     const mha_attn_args *a = &s->step->attn;
     size_t HK = (size_t)a->heads * a->width;
     void *dz;
+    if (a->heads == 0) { /* a constant: nothing flows back */
+        mha_backward_used(b, s->step->dst);
+        return MHA_OK;
+    }
     MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DZ, s->rows * HK, sizeof(float), &dz, err));
     MHA_TRY(mha_matmul_back(b->f->e, dz, HK, b->d[s->step->dst], a->o.out, s->rows, &a->o, 0, err));
     mha_backward_used(b, s->step->dst);

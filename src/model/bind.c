@@ -222,7 +222,7 @@ static mha_status fill_attention(mha_binder *b)
     for (size_t i = 0; i < b->attn_count; i++)
         most = b->attn[i].heads > most ? b->attn[i].heads : most;
     MHA_TRY(mha_arena_alloc((void **)&attn, b->memory, b->attn_count, sizeof *attn, b->err));
-    MHA_TRY(mha_arena_alloc((void **)&ids, b->memory, most, sizeof *ids, b->err));
+    MHA_TRY(mha_arena_alloc((void **)&ids, b->memory, (size_t)most + 1, sizeof *ids, b->err));
     for (uint32_t h = 0; h < most; h++)
         ids[h] = (uint16_t)h;
     for (size_t i = 0; i < b->attn_count; i++) {
@@ -280,6 +280,7 @@ static mha_status begin(mha_binder *b, mha_err *err)
 
 static mha_status bind_all(mha_binder *b, const mha_model_options *options)
 {
+    MHA_TRY(mha_bind_pruning(b));
     MHA_TRY(mha_bind_config(b));
     MHA_TRY(mha_buf_addf(&b->text, b->err, "family %s\n", b->spec->name));
     MHA_TRY(mha_bind_slots(b, MHA_SCOPE_SHARED));
@@ -288,7 +289,9 @@ static mha_status bind_all(mha_binder *b, const mha_model_options *options)
     if (b->model->stack_count == 0)
         return mha_fail(b->err, MHA_ERR_FORMAT, "%s: a model without layers", b->config_file);
     MHA_TRY(bind_head(b));
+    MHA_TRY(mha_bind_pruning_check(b));
     MHA_TRY(mha_bind_leftovers(b, options->allow_unused));
+    MHA_TRY(mha_bind_head_keys(b));
     MHA_TRY(fill_info(b));
     MHA_TRY(mha_strdup(&b->model->description, b->text.data, b->err));
     return mha_checkpoint_check(b->checkpoint, b->err);

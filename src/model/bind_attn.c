@@ -71,34 +71,35 @@ static mha_status bind_rope(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 }
 
 /* The table of relative positions: [buckets, H]. */
-static mha_status bind_bias(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
+static mha_status bind_bias(const mha_binder *b, const mha_spec_step *s, mha_draft *d,
+                            uint32_t heads)
 {
     mha_attn_args *a = &d->step.attn;
     a->bias = MHA_BIAS_BUCKETS;
-    a->bias_buckets = d->bucket_count / a->heads;
+    a->bias_buckets = d->bucket_count / heads;
     /* half of the buckets of a side are single distances, the others grow up to `distance` */
     uint32_t exact = a->bias_buckets / (a->bias_bidirectional ? 4 : 2);
-    if (d->bucket_count % a->heads != 0 || exact == 0 || a->bias_max_distance <= exact)
+    if (d->bucket_count % heads != 0 || exact == 0 || a->bias_max_distance <= exact)
         return mha_bind_misfit(b, s,
                                "%u numbers for %u heads and distance %u are no table of buckets",
-                               d->bucket_count, a->heads, a->bias_max_distance);
+                               d->bucket_count, heads, a->bias_max_distance);
     return MHA_OK;
 }
 
 /* Slopes: with p the largest power of two <= H, m^1 … m^p of m = 2^(−8/p); the heads beyond p get
  * the odd powers of 2^(−4/p). Press et al. 2022, and its code for other numbers of heads. */
-static mha_status bind_alibi(mha_binder *b, const mha_spec_step *s, mha_draft *d)
+static mha_status bind_alibi(mha_binder *b, const mha_spec_step *s, mha_draft *d, uint32_t heads)
 {
     mha_attn_args *a = &d->step.attn;
     float *slope;
     uint32_t p = 1;
     if (a->bias_table != NULL)
         return mha_bind_misfit(b, s, "alibi and buckets");
-    MHA_TRY(mha_arena_alloc((void **)&slope, b->memory, a->heads, sizeof *slope, b->err));
-    while (2 * p <= a->heads)
+    MHA_TRY(mha_arena_alloc((void **)&slope, b->memory, heads, sizeof *slope, b->err));
+    while (2 * p <= heads)
         p *= 2;
     float base = (float)exp2(-8.0 / p), extra = (float)exp2(-4.0 / p);
-    for (uint32_t h = 0; h < a->heads; h++) {
+    for (uint32_t h = 0; h < heads; h++) {
         slope[h] = h < p ? powf(base, (float)(h + 1)) : powf(extra, (float)(2 * (h - p) + 1));
         if (a->bias_bf16)
             slope[h] = mha_bf16_round(slope[h]);
@@ -106,6 +107,24 @@ static mha_status bind_alibi(mha_binder *b, const mha_spec_step *s, mha_draft *d
     a->bias = MHA_BIAS_ALIBI;
     a->bias_table = slope;
     a->bias_factor = d->alibi;
+    return MHA_OK;
+}
+
+/* The position biases are those of all heads that the model once had: keeps the columns of the
+ * heads that are left. */
+static mha_status keep_biases(mha_binder *b, mha_attn_args *a)
+{
+    const mha_narrow *n = &b->narrow;
+    uint32_t rows = a->bias == MHA_BIAS_BUCKETS ? a->bias_buckets : 1;
+    float *kept;
+    if (!n->active || a->bias == MHA_BIAS_NONE)
+        return MHA_OK;
+    MHA_TRY(
+        mha_arena_alloc((void **)&kept, b->memory, (size_t)rows * n->heads, sizeof *kept, b->err));
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t h = 0; h < n->heads; h++)
+            kept[(size_t)r * n->heads + h] = a->bias_table[(size_t)r * n->all_heads + n->ids[h]];
+    a->bias_table = kept;
     return MHA_OK;
 }
 
@@ -127,10 +146,13 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
 {
     mha_attn_args *a = &d->step.attn;
     if (a->kv_heads == 0)
-        a->kv_heads = a->heads;
-    if (a->heads == 0 || a->heads > UINT16_MAX || a->width == 0)
+        a->kv_heads = a->heads; /* both 0 when all heads are pruned */
+    const mha_narrow *n = &b->narrow;
+    uint32_t all_heads = n->active ? n->all_heads : a->heads;
+    a->head_ids = n->active ? n->ids : NULL;
+    if (all_heads == 0 || all_heads > UINT16_MAX || a->width == 0)
         return mha_bind_misfit(b, s, "%u heads of width %u", a->heads, a->width);
-    if (a->heads % a->kv_heads != 0)
+    if (a->heads > 0 && a->heads % a->kv_heads != 0)
         return mha_bind_misfit(b, s, "%u heads cannot share %u key/value heads", a->heads,
                                a->kv_heads);
     uint64_t inner = (uint64_t)a->heads * a->width, shared = (uint64_t)a->kv_heads * a->width;
@@ -155,13 +177,14 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
     else
         a->rope_width = 0;
     if (a->bias_table != NULL)
-        MHA_TRY(bind_bias(b, s, d));
+        MHA_TRY(bind_bias(b, s, d, all_heads));
     if (d->alibi != 0)
-        MHA_TRY(bind_alibi(b, s, d));
+        MHA_TRY(bind_alibi(b, s, d, all_heads));
+    MHA_TRY(keep_biases(b, a));
     if (a->sinks != NULL && d->sink_count != a->heads)
         return mha_bind_misfit(b, s, "%u sinks for %u heads", d->sink_count, a->heads);
     if (a->softcap < 0)
         return mha_bind_misfit(b, s, "softcap = %g is negative", (double)a->softcap);
     b->width[s->dst] = a->o.out;
-    return MHA_OK;
+    return mha_bind_part_rope(b, s, a);
 }

@@ -10,6 +10,9 @@
 
 const json_t *mha_binder_config(const mha_binder *b, const char *key)
 {
+    const json_t *before = json_object_get(b->original, key); /* of a pruned model */
+    if (before != NULL)
+        return json_is_null(before) ? NULL : before;
     if (!b->gguf)
         return mha_json_at(b->checkpoint->config, key);
     const json_t *j = json_object_get(b->checkpoint->config, key);
@@ -116,6 +119,12 @@ static mha_status scope_name(void *context, const char *name, mha_value *out, mh
     }
     if (strcmp(name, "arch") == 0) {
         *out = (mha_value){.kind = MHA_VALUE_STRING, .string = b->arch};
+        return MHA_OK;
+    }
+    const mha_narrow *n = &b->narrow;
+    if (n->active && (strcmp(name, n->heads_name) == 0 ||
+                      (n->kv_name != NULL && strcmp(name, n->kv_name) == 0))) {
+        out->number = strcmp(name, n->heads_name) == 0 ? n->heads : n->kv_heads;
         return MHA_OK;
     }
     for (size_t i = 0; i < b->value_count; i++)

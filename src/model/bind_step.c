@@ -45,6 +45,8 @@ static mha_status bind_slot_arg(mha_binder *b, const mha_spec_step *s, const mha
                                                b->spec->slots[arg->slot].name)
                              : MHA_OK;
     mark_used(b, bound->tensor);
+    if (s->op->op == MHA_OP_ATTN)
+        mha_bind_part_role(b, def->name, bound);
     switch (def->kind) {
     case MHA_ARG_LINEAR:
         mark_used(b, bound->bias);
@@ -281,6 +283,7 @@ static mha_status note_attention(mha_binder *b, mha_stack_id stack, const mha_at
         .window = a->window,
         .sink = a->sinks != NULL,
         .head_ids = a->head_ids,
+        .original_heads = b->narrow.active ? b->narrow.all_heads : a->heads,
     };
     return MHA_OK;
 }
@@ -299,6 +302,7 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
                                mha_register_name(s->src));
     if (s->op->op == MHA_OP_ATTN && b->layer < 0)
         return mha_bind_misfit(b, s, "attention belongs into a block");
+    MHA_TRY(mha_bind_narrow(b, s->op->op == MHA_OP_ATTN ? s : NULL, stack));
     MHA_TRY(mha_buf_addf(&b->text, b->err, "    "));
     if (s->op->has_dst)
         MHA_TRY(mha_buf_addf(&b->text, b->err, "%s <- ", mha_register_name(s->dst)));
@@ -319,7 +323,7 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
     if (s->op->op == MHA_OP_ATTN)
         MHA_TRY(note_attention(b, stack, &d.step.attn));
     *out = d.step;
-    return MHA_OK;
+    return mha_bind_narrow(b, NULL, stack);
 }
 
 /* A block holds at most one step of each kind of attention: their heads have names by layer. */

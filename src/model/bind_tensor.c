@@ -77,8 +77,7 @@ static unsigned char *use_of(const mha_binder *b, const mha_tensor *t)
     return &b->model->tensor_use[t - b->checkpoint->tensors];
 }
 
-/* `pattern` + `end`, with the layer for {l} and the value of NAME for {NAME}. */
-static mha_status expand(mha_binder *b, const mha_spec_slot *slot, char *out, size_t size,
+mha_status mha_bind_name(mha_binder *b, const mha_spec_slot *slot, char *out, size_t size,
                          const char *pattern, const char *end)
 {
     mha_scope scope = mha_binder_scope(b);
@@ -136,7 +135,7 @@ static mha_status find_slot(mha_binder *b, const mha_spec_slot *slot, const char
     *out = NULL;
     for (size_t i = 0; i < names->count; i++) {
         char name[NAME_MAX_BYTES];
-        MHA_TRY(expand(b, slot, name, sizeof name, names->word[i], end));
+        MHA_TRY(mha_bind_name(b, slot, name, sizeof name, names->word[i], end));
         const mha_tensor *t = mha_binder_find(b, name);
         if (t == NULL || t == *out)
             continue;
@@ -206,14 +205,9 @@ static mha_status check_shape(const mha_binder *b, const mha_tensor *t, const mh
 
 /* ------------------------------------------------------------------------- slots */
 
-/* The rows of a fused tensor that belong to a slot. */
-typedef struct rows {
-    uint32_t of, at, group, step; /* of: rows that the tensor has */
-} rows;
-
-static mha_status eval_rows(mha_binder *b, const mha_spec_slot *slot, uint32_t out, rows *r)
+mha_status mha_bind_place(mha_binder *b, const mha_spec_slot *slot, uint32_t out, mha_place *r)
 {
-    *r = (rows){out, 0, out, out};
+    *r = (mha_place){out, 0, out, out, false};
     const struct {
         const mha_expr *expr;
         uint32_t *to;
@@ -225,6 +219,12 @@ static mha_status eval_rows(mha_binder *b, const mha_spec_slot *slot, uint32_t o
     for (size_t i = 0; i < 4; i++)
         if (parts[i].expr != NULL)
             MHA_TRY(mha_binder_count(b, parts[i].expr, slot->line, parts[i].name, parts[i].to));
+    MHA_TRY(mha_binder_truth(b, slot->in_out, slot->line, false, &r->in_out));
+    if (out == 0) { /* all heads are pruned */
+        r->at = 0;
+        r->group = r->step = 1;
+        return MHA_OK;
+    }
     uint64_t last = r->group == 0 ? 0 : (out / r->group - 1) * (uint64_t)r->step + r->group;
     if (r->group == 0 || out % r->group != 0 || r->step < r->group || r->at + last > r->of)
         return mha_fail(b->err, MHA_ERR_FORMAT,
@@ -235,13 +235,12 @@ static mha_status eval_rows(mha_binder *b, const mha_spec_slot *slot, uint32_t o
 }
 
 static mha_status view_matrix(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound,
-                              const rows *r)
+                              const mha_place *r)
 {
     const mha_tensor *t = bound->tensor;
     const mha_dtype_info *info = mha_dtype_get(t->type);
     uint32_t out = bound->shape[0], in = bound->shape[1];
-    bool in_out;
-    MHA_TRY(mha_binder_truth(b, slot->in_out, slot->line, false, &in_out));
+    bool in_out = r->in_out;
     if (t->type >= MHA_DTYPE_FLOAT_COUNT)
         return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
                         "%s: tensor %s is %s where weights are expected (a float type)",
@@ -277,7 +276,7 @@ static mha_status view_matrix(mha_binder *b, const mha_spec_slot *slot, mha_boun
 /* A tensor of the slot's rows as floats: biases, norms, vectors and tables (whose `inner` is the
  * second dim). */
 static mha_status read_floats(mha_binder *b, const mha_spec_slot *slot, const mha_tensor *t,
-                              const rows *r, uint32_t out, uint32_t inner, float add,
+                              const mha_place *r, uint32_t out, uint32_t inner, float add,
                               const float **values)
 {
     const mha_expr *dims[2] = {slot->from != NULL ? slot->from : slot->shape[0], slot->shape[1]};
@@ -311,7 +310,8 @@ static void layer_name(char *out, size_t size, const mha_binder *b, const char *
 }
 
 /* "F32 [48, 48] bert.encoder.layer.{l}.….weight + bias" */
-static mha_status label_slot(mha_binder *b, mha_bound *bound, const char *pattern, const rows *r)
+static mha_status label_slot(mha_binder *b, mha_bound *bound, const char *pattern,
+                             const mha_place *r)
 {
     char name[NAME_MAX_BYTES], shape[32], fused[64] = "", text[NAME_MAX_BYTES + 128];
     layer_name(name, sizeof name, b, bound->tensor->name, pattern);
@@ -338,7 +338,7 @@ static mha_status missing(mha_binder *b, const mha_spec_slot *slot, const mha_bo
                         "%s: files of this format have no tensor for \"%s\" of family %s",
                         b->checkpoint->path, slot->name, b->spec->name);
     char name[NAME_MAX_BYTES], shape[SHAPE_TEXT];
-    MHA_TRY(expand(b, slot, name, sizeof name, names->word[0], end));
+    MHA_TRY(mha_bind_name(b, slot, name, sizeof name, names->word[0], end));
     uint64_t values[2] = {bound->shape[0], bound->shape[1]};
     expected_text(shape, sizeof shape, slot->shape, values, strcmp(end, ".bias") ? bound->rank : 1);
     return mha_fail(b->err, MHA_ERR_FORMAT, "%s: tensor %s%s %s is missing", b->checkpoint->path,
@@ -375,7 +375,7 @@ static mha_status bind_absent(mha_binder *b, const mha_spec_slot *slot, mha_boun
 }
 
 static mha_status bind_bias(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound,
-                            const rows *r)
+                            const mha_place *r)
 {
     bool has_bias;
     const char *pattern;
@@ -399,14 +399,14 @@ static mha_status bind_slot(mha_binder *b, const mha_spec_slot *slot, mha_bound 
     for (; bound->rank < 2 && slot->shape[bound->rank] != NULL; bound->rank++) {
         uint32_t *n = &bound->shape[bound->rank];
         MHA_TRY(mha_binder_count(b, slot->shape[bound->rank], slot->line, dims[bound->rank], n));
-        if (*n == 0)
+        if (*n == 0 && !(b->narrow.active && b->narrow.heads == 0))
             return mha_fail(b->err, MHA_ERR_FORMAT, "%s: %s of %s, %s, is 0", b->config_file,
                             dims[bound->rank], slot->name, mha_expr_text(slot->shape[bound->rank]));
     }
     bool whole = slot->kind == MHA_SLOT_LINEAR || slot->kind == MHA_SLOT_NORM;
     const char *pattern = NULL;
-    rows r;
-    MHA_TRY(eval_rows(b, slot, bound->shape[0], &r));
+    mha_place r;
+    MHA_TRY(mha_bind_place(b, slot, bound->shape[0], &r));
     MHA_TRY(find_slot(b, slot, whole ? ".weight" : "", &bound->tensor, &pattern));
     if (bound->tensor == NULL)
         return bind_absent(b, slot, bound);
@@ -424,6 +424,7 @@ static mha_status bind_slot(mha_binder *b, const mha_spec_slot *slot, mha_bound 
     }
     if (whole)
         MHA_TRY(bind_bias(b, slot, bound, &r));
+    MHA_TRY(mha_bind_parts(b, slot, bound, &r));
     return label_slot(b, bound, pattern, &r);
 }
 
@@ -431,10 +432,13 @@ mha_status mha_bind_slots(mha_binder *b, int scope)
 {
     for (size_t i = 0; i < b->spec->slot_count; i++) {
         const mha_spec_slot *slot = &b->spec->slots[i];
-        if (slot->scope == scope && slot->per_layer == (b->layer >= 0))
-            MHA_TRY(bind_slot(b, slot, &b->bound[i]));
+        const mha_spec_step *owner = mha_bind_owner(b, i);
+        if (slot->scope != scope || slot->per_layer != (b->layer >= 0))
+            continue;
+        MHA_TRY(mha_bind_narrow(b, owner, owner != NULL ? b->spec->stacks[scope].id : MHA_ENC));
+        MHA_TRY(bind_slot(b, slot, &b->bound[i]));
     }
-    return MHA_OK;
+    return mha_bind_narrow(b, NULL, MHA_ENC);
 }
 
 /* --------------------------------------------------------------------- leftovers */

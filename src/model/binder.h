@@ -26,8 +26,22 @@ typedef struct mha_bound {
     const float *w, *b;              /* norm, vector, table; b also of a linear */
     uint32_t shape[2];               /* as declared, evaluated */
     size_t rank;
-    const char *label; /* "F32 [48, 48] encoder.layer.{l}.….weight" */
+    const char *label;      /* "F32 [48, 48] encoder.layer.{l}.….weight" */
+    size_t part, bias_part; /* 1 + position in model->part, 0: none */
 } mha_bound;
+
+#define MHA_PRUNING_KEY "mha_pruning"
+
+/* The attention step of a pruned model that is being bound: while `active`, the names of its head
+ * counts mean what is left. */
+typedef struct mha_narrow {
+    bool active;
+    const mha_spec_step *step;
+    int layer;
+    const char *heads_name, *kv_name;    /* kv_name NULL: as many as heads */
+    uint32_t all_heads, heads, kv_heads; /* before, and now */
+    const uint16_t *ids;                 /* [heads]; NULL: the step is whole */
+} mha_narrow;
 
 enum { MHA_ROPE_CACHE = 4 };
 
@@ -57,6 +71,8 @@ typedef struct mha_binder {
     uint32_t width[MHA_REGISTER_COUNT]; /* 0: not written yet */
     mha_rope_entry rope[MHA_ROPE_CACHE];
     size_t rope_next;
+    const json_t *original, *kept, *removed; /* of a pruned model's config, or NULL */
+    mha_narrow narrow;
     mha_buf text;        /* the description, so far */
     mha_attn_info *attn; /* grows with mha_spec_push-like doubling */
     size_t attn_count;
@@ -81,9 +97,14 @@ const json_t *mha_binder_config(const mha_binder *b, const char *key);
 /* Evaluates the config section and the `require` lines, and refuses keys that nobody read. */
 mha_status mha_bind_config(mha_binder *b);
 
+/* `pattern` + `end`, with the layer for {l} and the value of NAME for {NAME}. */
+mha_status mha_bind_name(mha_binder *b, const mha_spec_slot *slot, char *out, size_t size,
+                         const char *pattern, const char *end);
 /* The tensor that this name of a description means, with prefixes and aliases. NULL: absent. */
 const mha_tensor *mha_binder_find(const mha_binder *b, const char *name);
 mha_status mha_bind_wrapper(mha_binder *b);
+/* Where the slot's `out` rows lie in its tensor. */
+mha_status mha_bind_place(mha_binder *b, const mha_spec_slot *slot, uint32_t out, mha_place *place);
 /* Binds the slots of a scope: those with {l} when a layer is set, the others when none is. */
 mha_status mha_bind_slots(mha_binder *b, int scope);
 /* Every tensor is used or ignored, or is refused by name (or noted, when that is allowed). */
@@ -100,6 +121,24 @@ mha_status mha_bind_linear_check(const mha_binder *b, const mha_spec_step *s, co
                                  const mha_weight *w, uint32_t out, uint32_t in);
 /* Fills the attention step of a draft from its arguments, and the width of its register. */
 mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *d);
+
+/* Reads what the config says about removed heads. */
+mha_status mha_bind_pruning(mha_binder *b);
+/* Every step that it names must have been bound. */
+mha_status mha_bind_pruning_check(const mha_binder *b);
+/* Before the slots and arguments of an attention step (NULL: of anything else) are evaluated. */
+mha_status mha_bind_narrow(mha_binder *b, const mha_spec_step *s, mha_stack_id stack);
+/* The attention step whose heads are rows or columns of the slot's tensors, or NULL. */
+const mha_spec_step *mha_bind_owner(const mha_binder *b, size_t slot);
+mha_status mha_bind_head_keys(mha_binder *b);
+
+/* Notes the tensors of a slot that was just bound; what of them belongs to the heads of the
+ * attention step that is being bound; and the order of rotary pairs in q and k. */
+mha_status mha_bind_parts(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound,
+                          const mha_place *here);
+void mha_bind_part_role(mha_binder *b, const char *argument, const mha_bound *bound);
+mha_part_role mha_part_role_of(const char *argument);
+mha_status mha_bind_part_rope(mha_binder *b, const mha_spec_step *s, const mha_attn_args *a);
 
 /* Fills model->info, stacks and head from the spec and the checkpoint. */
 mha_status mha_bind(struct mha_model *m, const mha_spec *spec, const mha_model_options *options,

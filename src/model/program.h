@@ -170,6 +170,44 @@ typedef struct mha_stack {
     mha_steps *block; /* [layers] */
 } mha_stack;
 
+/* How the rows of a slot's matrix [out, in] lie in a stored one of `of` rows: row r is stored row
+ * at + r / group · step + r % group. in_out: stored [in, of], so these are columns there. */
+typedef struct mha_place {
+    uint32_t of, at, group, step;
+    bool in_out;
+} mha_place;
+
+/* What of a tensor belongs to single heads. */
+typedef enum mha_part_role {
+    MHA_PART_PLAIN = 0,
+    MHA_PART_QUERY,      /* out = H·K rows, K (or 1) a query head */
+    MHA_PART_KEY,        /* out = G·K rows, K a key/value head */
+    MHA_PART_OUTPUT,     /* in = H·K columns: W_O */
+    MHA_PART_OUTPUT_BIAS /* b_O */
+} mha_part_role;
+
+/* One slot's share of a stored tensor: where it is, where a Hugging Face checkpoint has it, and
+ * what of it belongs to heads. From these the weights of a smaller model are written. */
+typedef struct mha_part {
+    const mha_tensor *tensor;
+    const char *name; /* in a Hugging Face checkpoint; NULL: there is no such tensor there */
+    uint32_t out, in; /* in 0: a vector [out] */
+    mha_place here, there;
+    float added;     /* stored here, but not there: 1 of gains that are stored as 1 + w */
+    uint32_t paired; /* leading rows of each head that are in pairs here (2b + a) and in
+                        halves there (a·paired/2 + b); 0: none */
+    mha_part_role role;
+    size_t attn;    /* the attention step, by info.attn; of heads' parts only */
+    uint32_t steps; /* attention steps that use it: more than one for shared weights */
+} mha_part;
+
+/* The config keys under which a Hugging Face config gives head counts and widths, where they are
+ * the same for all attention steps and are not computed; NULL otherwise. */
+typedef struct mha_head_keys {
+    const char *heads, *kv_heads, *width;
+    const char *pruned; /* lists removed heads for Transformers 4 */
+} mha_head_keys;
+
 /* The bound model. Opaque to users as mha_model. */
 struct mha_model {
     mha_model_info info;        /* the public facts, filled when opened */
@@ -185,6 +223,9 @@ struct mha_model {
     char *description;         /* the resolved program as text, for info --program */
     const mha_tensor **sorted; /* [checkpoint->tensor_count] by name */
     unsigned char *tensor_use; /* [checkpoint->tensor_count] 0 unused, 1 not in a step, 2 in one */
+    mha_part *part;            /* [part_count] in no order; owned */
+    size_t part_count;
+    mha_head_keys head_keys;
 };
 
 #endif
