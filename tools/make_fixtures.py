@@ -28,6 +28,7 @@ import torch
 import transformers as tf
 from safetensors.torch import load_file, save_file
 
+import fixture_seq2seq
 import gguf_files
 import reference
 
@@ -240,6 +241,8 @@ MODELS = {
     "gpt2-f16": ("GPT2LMHeadModel", tf.GPT2Config(**GPT2), (5, 11), torch.float16),
 }
 
+MODELS.update({k: (*v, torch.float32) for k, v in fixture_seq2seq.MODELS.items()})
+
 NORM_PLUS_ONE = ("Gemma3RMSNorm",)
 
 
@@ -255,6 +258,8 @@ def randomise(model, dtype, seed):
                 if id(p) in done:
                     continue
                 done.add(id(p))
+                if not p.requires_grad:  # tables that are computed
+                    continue
                 draw = torch.randn(p.shape, generator=gen)
                 kind = type(module).__name__
                 if p.dim() == 1 and "Norm" in kind and name == "weight":
@@ -264,13 +269,13 @@ def randomise(model, dtype, seed):
                 elif p.dim() == 1:
                     value = draw * 0.3
                 elif kind == "Embedding":
-                    value = draw * 0.8
+                    value = draw * 0.8 * fixture_seq2seq.spread(model.config, module_name)
                 else:
                     fan_in = p.shape[0] if kind == "Conv1D" else p.shape[1]
                     spread = 1.2 * fan_in**-0.5
                     if module_name.endswith("Attention.q"):
                         spread *= kv**-0.5
-                    value = draw * spread
+                    value = draw * spread * fixture_seq2seq.spread(model.config, module_name)
                 p.copy_(value.to(dtype))
 
 
@@ -283,7 +288,11 @@ def documents(config, lengths, seed):
         # A repeated pair, so that a head that looks for repeats has something to find.
         if width >= 11:
             doc["input_ids"][7:9] = doc["input_ids"][2:4]
-        if target:
+        if target == "shifted":
+            doc["input_ids"][-1] = config.eos_token_id
+            start = [config.decoder_start_token_id]
+            doc["decoder_input_ids"] = np.concatenate([start, doc["input_ids"][:-1]])
+        elif target:
             rest = rng.integers(3, config.vocab_size, target - 1)
             doc["decoder_input_ids"] = np.concatenate([[config.decoder_start_token_id], rest])
         if getattr(config, "type_vocab_size", 0) == 2 and n == 1:
@@ -347,6 +356,7 @@ def make(name):
     seed = zlib.crc32(name.encode())
     model = getattr(tf, cls)(config)
     randomise(model, dtype, seed)
+    fixture_seq2seq.bias_of_end(model, name)
     model.to(dtype).save_pretrained(out)
     (out / "generation_config.json").unlink(missing_ok=True)
     if name == "t5-gated":
@@ -354,7 +364,9 @@ def make(name):
 
     model = getattr(tf, cls).from_pretrained(out, dtype=torch.float64)
     check_loaded(model, out)
-    report = write_expected(model, documents(config, lengths, seed), out)
+    docs = list(documents(config, lengths, seed))
+    report = write_expected(model, docs, out)
+    fixture_seq2seq.write_generation(model, name, docs, out)
     size = sum(f.stat().st_size for f in out.iterdir())
     print(f"{name:18s} {size / 1024:6.0f} KB  normalised entropies {' '.join(report)}")
 

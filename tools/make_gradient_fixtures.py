@@ -36,7 +36,7 @@ def terms(model, arrays):
         return [0], [len(ids) % 3]
     if "MaskedLM" in kind:
         return list(range(0, len(ids), 3)), list(ids[::3])
-    if "ConditionalGeneration" in kind:
+    if "target_ids" in arrays:
         target = arrays["target_ids"]
         return list(range(len(target))), [*target[1:], 1]
     return list(range(len(ids) - 1)), list(ids[1:])
@@ -55,8 +55,8 @@ def attention_steps(model, inputs):
         layer = re.search(r"\.(?:layer|layers|h|block)\.(\d+)\.", "." + name).group(1)
         stack = alone
         if model.config.is_encoder_decoder:
-            stack = "enc" if name.startswith("encoder") else "dec"
-        kind = "cross" if "EncDec" in name else "self"
+            stack = reference.stack_of(name, reference.STACKS)
+        kind = reference.kind_of(name)
         _, proj = reference.output_projection(model, module, name)
         steps.append((f"{stack}.{kind}.{layer}", proj, q.shape[1]))
     return steps
@@ -124,7 +124,8 @@ def make(name):
         rows, targets = terms(model, arrays)
         if not rows:
             continue
-        shape = (len(attention_steps(model, inputs)), model.config.num_attention_heads)
+        steps = attention_steps(model, inputs)
+        shape = (len(steps), max(heads for _, _, heads in steps))
         rng = np.random.default_rng(n)
         gate = np.ones(shape) if n == 0 else np.round(rng.uniform(-0.3, 1.5, shape).clip(0), 3)
         gate = gate.astype(np.float32).astype(np.float64)

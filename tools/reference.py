@@ -19,6 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 TIGHT = 1e-12
+STACKS = {"enc": "encoder", "dec": "decoder"}
 ENCODERS = ("bert", "roberta", "distilbert")
 
 
@@ -149,6 +150,9 @@ OUTPUT = {
     "DistilBertSelfAttention": lambda name: name + ".out_lin",
     "GPT2Attention": lambda name: name + ".c_proj",
     "T5Attention": lambda name: name + ".o",
+    "BartAttention": lambda name: name + ".out_proj",
+    "MBartAttention": lambda name: name + ".out_proj",
+    "MarianAttention": lambda name: name + ".out_proj",
 }
 
 
@@ -158,6 +162,15 @@ def output_projection(model, module, name):
     proj = model.get_submodule(find(name))
     weight = proj.weight if isinstance(proj, nn.Linear) else proj.weight.t()
     return weight, proj
+
+
+def stack_of(name, stacks):
+    """The stack that a module belongs to; decoders have modules called encoder_attn."""
+    return next(s for s, part in stacks.items() if not part or f"{part}." in name)
+
+
+def kind_of(name):
+    return "cross" if "EncDec" in name or "encoder_attn" in name else "self"
 
 
 def close(a, b, what):
@@ -189,7 +202,7 @@ def run(model, inputs):
     model = prepare(model)
     both = model.config.is_encoder_decoder
     alone = "enc" if model.config.model_type in ENCODERS else "dec"
-    stacks = {"enc": "encoder", "dec": "decoder"} if both else {alone: ""}
+    stacks = STACKS if both else {alone: ""}
 
     arrays, hooks, streams = {}, [], {}
     for short, part in stacks.items():
@@ -242,8 +255,8 @@ def run(model, inputs):
     for module, q, k, v, scores, pattern, z in calls:
         name = names[id(module)]
         layer = int(re.search(r"\.(?:layer|layers|h|block)\.(\d+)\.", "." + name).group(1))
-        stack = next(s for s, part in stacks.items() if part in name)
-        kind = "cross" if "EncDec" in name else "self"
+        stack = stack_of(name, stacks)
+        kind = kind_of(name)
         weight, proj = output_projection(model, module, name)
         outputs = head_outputs(weight, z[0])
         whole = outputs.sum(0) + (proj.bias if proj.bias is not None else 0)

@@ -91,6 +91,19 @@ static mha_status check_ids(const mha_engine *e, const int32_t *ids, size_t n, c
     return MHA_OK;
 }
 
+/* A read-out at a certain token needs one. */
+static mha_status check_pool(const struct mha_model *m, const mha_document *doc, mha_err *err)
+{
+    size_t row, rows = mha_side_tokens(m, doc, m->stack_count - 1);
+    for (size_t i = 0; i < m->head.count && rows > 0; i++)
+        if (m->head.step[i].op == MHA_OP_POOL &&
+            !mha_pool_row(&m->head.step[i].pool, doc, rows, &row))
+            return mha_fail(err, MHA_ERR_LIMIT,
+                            "the text has no token %u, at which the model answers",
+                            m->head.step[i].pool.id);
+    return MHA_OK;
+}
+
 static mha_status check(const mha_engine *e, const mha_document *doc, bool needs_target,
                         mha_err *err)
 {
@@ -101,9 +114,9 @@ static mha_status check(const mha_engine *e, const mha_document *doc, bool needs
             return mha_fail(err, MHA_ERR_LIMIT,
                             "token type %u at position %zu: the model has %u types", doc->types[i],
                             i, m->types);
-    if (!needs_target)
-        return MHA_OK;
-    return check_ids(e, doc->target_ids, doc->target_n, "the target (--target)", err);
+    if (needs_target)
+        MHA_TRY(check_ids(e, doc->target_ids, doc->target_n, "the target (--target)", err));
+    return check_pool(m, doc, err);
 }
 
 mha_status mha_engine_check(const mha_engine *e, const mha_document *doc, mha_err *err)

@@ -242,6 +242,10 @@ mha_status mha_op_add(mha_forward *f, const mha_step *s, mha_err *err);
 mha_status mha_op_pool(mha_forward *f, const mha_step *s, mha_err *err);
 mha_status mha_op_logits(mha_forward *f, const mha_step *s, mha_err *err);
 
+/* The row that a POOL of one row reads of a document with `rows` rows; false when the token that it
+ * looks for is not there. */
+bool mha_pool_row(const mha_pool_args *a, const mha_document *doc, size_t rows, size_t *row);
+
 /* Makes register `r` [rows, width] and returns its memory. */
 mha_status mha_register_make(mha_forward *f, mha_register r, size_t rows, size_t width, float **out,
                              mha_err *err);

@@ -40,7 +40,7 @@ static mha_status bind_slot_arg(mha_binder *b, const mha_spec_step *s, const mha
     if (!bound->done)
         return mha_bind_misfit(b, s, "slot %s belongs to layers and is not known here",
                                b->spec->slots[arg->slot].name);
-    if (bound->tensor == NULL)
+    if (bound->tensor == NULL && !bound->made)
         return def->required ? mha_bind_misfit(b, s, "needs %s, but the file has no %s", def->name,
                                                b->spec->slots[arg->slot].name)
                              : MHA_OK;
@@ -254,6 +254,11 @@ static mha_status finish_step(mha_binder *b, const mha_spec_step *s, mha_draft *
         return finish_mlp(b, s, d);
     case MHA_OP_LOGITS:
         return finish_logits(b, s, d);
+    case MHA_OP_POOL:
+        if (d->step.pool.kind == MHA_POOL_TOKEN && d->step.pool.id == UINT32_MAX)
+            return mha_bind_misfit(b, s, "token needs id=…");
+        b->width[s->dst] = b->width[s->src];
+        return MHA_OK;
     case MHA_OP_ADD:
         if (b->width[s->dst] != b->width[s->src])
             return mha_bind_misfit(b, s, "%s is %u wide, %s %u", mha_register_name(s->dst),
@@ -297,6 +302,8 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
     d.step.src = s->src;
     if (s->op->op == MHA_OP_EMBED)
         d.step.embed.scale = 1;
+    if (s->op->op == MHA_OP_POOL)
+        d.step.pool.id = UINT32_MAX;
     if (s->op->has_src && b->width[s->src] == 0)
         return mha_bind_misfit(b, s, "register %s is read before it is written",
                                mha_register_name(s->src));

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MAX_BYTES = 512, SHAPE_TEXT = 160 };
+enum { NAME_MAX_BYTES = 512, SHAPE_TEXT = 160, SINUSOID_MAX = 1 << 26 };
 
 /* ------------------------------------------------------------------------- names */
 
@@ -151,58 +151,6 @@ static mha_status find_slot(mha_binder *b, const mha_spec_slot *slot, const char
     return MHA_OK;
 }
 
-/* ------------------------------------------------------------------------ shapes */
-
-/* "[2·D=48, V]" style is not needed: a plain number shows only once. */
-static void expected_text(char *out, size_t size, const mha_expr *const *dims,
-                          const uint64_t *values, size_t rank)
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < rank && used < size; i++) {
-        char number[24];
-        snprintf(number, sizeof number, "%llu", (unsigned long long)values[i]);
-        bool plain = strcmp(mha_expr_text(dims[i]), number) == 0;
-        int n = snprintf(out + used, size - used, "%s%.40s%s%s", i == 0 ? "[" : ", ",
-                         mha_expr_text(dims[i]), plain ? "" : "=", plain ? "" : number);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    if (used + 1 < size)
-        memcpy(out + used, "]", 2);
-}
-
-static void found_text(char *out, size_t size, const mha_tensor *t)
-{
-    size_t used = 0;
-    int n = snprintf(out, size, "[");
-    for (size_t i = 0; n > 0; i++) {
-        used += (size_t)n;
-        if (i == t->rank || used >= size)
-            break;
-        n = snprintf(out + used, size - used, "%s%llu", i == 0 ? "" : ", ",
-                     (unsigned long long)t->shape[i]);
-    }
-    if (used + 1 < size)
-        memcpy(out + used, "]", 2);
-}
-
-static mha_status check_shape(const mha_binder *b, const mha_tensor *t, const mha_expr *const *dims,
-                              const uint64_t *values, size_t rank)
-{
-    bool same = t->rank == rank;
-    for (size_t i = 0; same && i < rank; i++)
-        same = t->shape[i] == values[i];
-    if (same)
-        return MHA_OK;
-    char expected[SHAPE_TEXT], found[SHAPE_TEXT];
-    expected_text(expected, sizeof expected, dims, values, rank);
-    found_text(found, sizeof found, t);
-    bool turned = rank == 2 && t->rank == 2 && t->shape[0] == values[1] && t->shape[1] == values[0];
-    return mha_fail(b->err, MHA_ERR_FORMAT, "%s: tensor %s: expected %s, found %s%s",
-                    b->checkpoint->path, t->name, expected, found,
-                    turned ? " (stored transposed?)" : "");
-}
-
 /* ------------------------------------------------------------------------- slots */
 
 mha_status mha_bind_place(mha_binder *b, const mha_spec_slot *slot, uint32_t out, mha_place *r)
@@ -245,14 +193,7 @@ static mha_status view_matrix(mha_binder *b, const mha_spec_slot *slot, mha_boun
         return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
                         "%s: tensor %s is %s where weights are expected (a float type)",
                         b->checkpoint->path, t->name, info->name);
-    const mha_expr *of = slot->from != NULL ? slot->from : slot->shape[0];
-    const mha_expr *dims[2] = {of, slot->shape[1]};
-    uint64_t values[2] = {r->of, in};
-    if (in_out) {
-        dims[0] = slot->shape[1], dims[1] = of;
-        values[0] = in, values[1] = r->of;
-    }
-    MHA_TRY(check_shape(b, t, dims, values, 2));
+    MHA_TRY(mha_bind_shape_check(b, slot, bound, t, r, in_out));
     if (info->block > 1 && (in_out || in % info->block != 0))
         return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
                         "%s: tensor %s is %s, whose blocks of %u do not fit %s",
@@ -273,17 +214,13 @@ static mha_status view_matrix(mha_binder *b, const mha_spec_slot *slot, mha_boun
     return MHA_OK;
 }
 
-/* A tensor of the slot's rows as floats: biases, norms, vectors and tables (whose `inner` is the
- * second dim). */
+/* A tensor of the slot's rows as floats, its shape checked before: biases, norms, vectors and
+ * tables (whose `inner` is the second dim). */
 static mha_status read_floats(mha_binder *b, const mha_spec_slot *slot, const mha_tensor *t,
                               const mha_place *r, uint32_t out, uint32_t inner, float add,
                               const float **values)
 {
-    const mha_expr *dims[2] = {slot->from != NULL ? slot->from : slot->shape[0], slot->shape[1]};
-    uint64_t expected[2] = {r->of, inner};
-    bool flat = slot->kind != MHA_SLOT_TABLE;
-    MHA_TRY(check_shape(b, t, dims, expected, flat ? 1 : 2));
-    uint64_t scale = flat ? 1 : inner;
+    uint64_t scale = slot->kind == MHA_SLOT_TABLE ? inner : 1;
     if (out * scale > INT32_MAX)
         return mha_fail(b->err, MHA_ERR_LIMIT, "%s: tensor %s is too large for a vector",
                         b->checkpoint->path, t->name);
@@ -339,8 +276,8 @@ static mha_status missing(mha_binder *b, const mha_spec_slot *slot, const mha_bo
                         b->checkpoint->path, slot->name, b->spec->name);
     char name[NAME_MAX_BYTES], shape[SHAPE_TEXT];
     MHA_TRY(mha_bind_name(b, slot, name, sizeof name, names->word[0], end));
-    uint64_t values[2] = {bound->shape[0], bound->shape[1]};
-    expected_text(shape, sizeof shape, slot->shape, values, strcmp(end, ".bias") ? bound->rank : 1);
+    mha_bind_shape_text(shape, sizeof shape, slot->shape, bound->dims,
+                        strcmp(end, ".bias") ? slot->dims : 1);
     return mha_fail(b->err, MHA_ERR_FORMAT, "%s: tensor %s%s %s is missing", b->checkpoint->path,
                     b->gguf || b->spec->prefixes.count == 0 ? "" : b->spec->prefixes.word[0], name,
                     shape);
@@ -353,6 +290,29 @@ static const mha_bound *tied_slot(const mha_binder *b, const mha_spec_slot *slot
     if (slot->tied == NULL || !mha_spec_slot_find(b->spec, slot->tied, slot->scope, &other))
         return NULL;
     return b->bound[other].tensor != NULL ? &b->bound[other] : NULL;
+}
+
+static mha_status make_sinusoid(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound)
+{
+    uint32_t out = bound->shape[0], in = bound->shape[1];
+    const float *table;
+    char label[64], *copy;
+    if ((uint64_t)out * in > SINUSOID_MAX)
+        return mha_fail(b->err, MHA_ERR_LIMIT, "%s: %s: a table of %u positions, %u wide",
+                        b->config_file, slot->name, out, in);
+    MHA_TRY(mha_floats_sinusoid(&table, b->memory, out, in, b->err));
+    bound->weight = (mha_weight){.data = (const unsigned char *)table,
+                                 .name = slot->name,
+                                 .type = MHA_F32,
+                                 .out = out,
+                                 .in = in,
+                                 .stride = in,
+                                 .group = out,
+                                 .group_stride = out};
+    snprintf(label, sizeof label, "computed [%u, %u]", out, in);
+    MHA_TRY(mha_arena_strdup(&copy, b->memory, label, b->err));
+    bound->label = copy;
+    return MHA_OK;
 }
 
 /* What happens when none of the names is there. */
@@ -369,6 +329,9 @@ static mha_status bind_absent(mha_binder *b, const mha_spec_slot *slot, mha_boun
         *bound = *from;
         return MHA_OK;
     }
+    MHA_TRY(mha_binder_truth(b, slot->sinusoid, slot->line, false, &bound->made));
+    if (bound->made)
+        return make_sinusoid(b, slot, bound);
     MHA_TRY(mha_binder_truth(b, slot->optional, slot->line, false, &optional));
     bool whole = slot->kind == MHA_SLOT_LINEAR || slot->kind == MHA_SLOT_NORM;
     return optional ? MHA_OK : missing(b, slot, bound, whole ? ".weight" : "");
@@ -385,24 +348,20 @@ static mha_status bind_bias(mha_binder *b, const mha_spec_slot *slot, mha_bound 
     MHA_TRY(find_slot(b, slot, ".bias", &bound->bias, &pattern));
     if (bound->bias == NULL)
         return missing(b, slot, bound, ".bias");
+    const mha_expr *dims[1] = {slot->from != NULL ? slot->from : slot->shape[bound->rows_at]};
+    uint64_t values[1] = {r->of};
+    MHA_TRY(mha_bind_shape_match(b, bound->bias, dims, values, 1));
     return read_floats(b, slot, bound->bias, r, bound->shape[0], 0, 0, &bound->b);
 }
 
 static mha_status bind_slot(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound)
 {
-    static const char *const dims[] = {"the first dim", "the second dim"};
     bool declared, plus_one;
     *bound = (mha_bound){.done = true};
     MHA_TRY(mha_binder_truth(b, slot->when, slot->line, true, &declared));
     if (!declared)
         return MHA_OK;
-    for (; bound->rank < 2 && slot->shape[bound->rank] != NULL; bound->rank++) {
-        uint32_t *n = &bound->shape[bound->rank];
-        MHA_TRY(mha_binder_count(b, slot->shape[bound->rank], slot->line, dims[bound->rank], n));
-        if (*n == 0 && !(b->narrow.active && b->narrow.heads == 0))
-            return mha_fail(b->err, MHA_ERR_FORMAT, "%s: %s of %s, %s, is 0", b->config_file,
-                            dims[bound->rank], slot->name, mha_expr_text(slot->shape[bound->rank]));
-    }
+    MHA_TRY(mha_bind_shape_eval(b, slot, bound));
     bool whole = slot->kind == MHA_SLOT_LINEAR || slot->kind == MHA_SLOT_NORM;
     const char *pattern = NULL;
     mha_place r;
@@ -419,6 +378,7 @@ static mha_status bind_slot(mha_binder *b, const mha_spec_slot *slot, mha_bound 
         MHA_TRY(view_matrix(b, slot, bound, &r));
     } else {
         MHA_TRY(mha_binder_truth(b, slot->plus_one, slot->line, false, &plus_one));
+        MHA_TRY(mha_bind_shape_check(b, slot, bound, bound->tensor, &r, false));
         MHA_TRY(read_floats(b, slot, bound->tensor, &r, bound->shape[0], bound->shape[1],
                             plus_one ? 1 : 0, &bound->w));
     }

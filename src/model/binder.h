@@ -20,14 +20,16 @@ enum {
 
 /* A slot with its tensors. */
 typedef struct mha_bound {
-    bool done;
-    const mha_tensor *tensor, *bias; /* NULL: absent */
-    mha_weight weight;               /* linear, matrix */
-    const float *w, *b;              /* norm, vector, table; b also of a linear */
-    uint32_t shape[2];               /* as declared, evaluated */
-    size_t rank;
-    const char *label;      /* "F32 [48, 48] encoder.layer.{l}.….weight" */
-    size_t part, bias_part; /* 1 + position in model->part, 0: none */
+    bool done, made;                  /* made: computed, in no file */
+    const mha_tensor *tensor, *bias;  /* NULL: absent */
+    mha_weight weight;                /* linear, matrix */
+    const float *w, *b;               /* norm, vector, table; b also of a linear */
+    uint64_t dims[MHA_SLOT_DIMS_MAX]; /* as declared, evaluated */
+    uint32_t shape[2];                /* [OUT, IN], or [n] */
+    size_t rank;                      /* of shape */
+    size_t rows_at;                   /* which of dims is OUT */
+    const char *label;                /* "F32 [48, 48] encoder.layer.{l}.….weight" */
+    size_t part, bias_part;           /* 1 + position in model->part, 0: none */
 } mha_bound;
 
 #define MHA_PRUNING_KEY "mha_pruning"
@@ -105,6 +107,20 @@ const mha_tensor *mha_binder_find(const mha_binder *b, const char *name);
 mha_status mha_bind_wrapper(mha_binder *b);
 /* Where the slot's `out` rows lie in its tensor. */
 mha_status mha_bind_place(mha_binder *b, const mha_spec_slot *slot, uint32_t out, mha_place *place);
+/* Evaluates a slot's dims: dims, shape, rank and rows_at of *bound. */
+mha_status mha_bind_shape_eval(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound);
+/* MHA_ERR_FORMAT unless the tensor has the declared dims, with r->of rows; in_out: stored [IN,
+ * OUT].
+ */
+mha_status mha_bind_shape_check(const mha_binder *b, const mha_spec_slot *slot,
+                                const mha_bound *bound, const mha_tensor *t, const mha_place *r,
+                                bool in_out);
+/* The same against any dims. */
+mha_status mha_bind_shape_match(const mha_binder *b, const mha_tensor *t,
+                                const mha_expr *const *dims, const uint64_t *values, size_t rank);
+/* "[2*D=48, V=61]" */
+void mha_bind_shape_text(char *out, size_t size, const mha_expr *const *dims,
+                         const uint64_t *values, size_t rank);
 /* Binds the slots of a scope: those with {l} when a layer is set, the others when none is. */
 mha_status mha_bind_slots(mha_binder *b, int scope);
 /* Every tensor is used or ignored, or is refused by name (or noted, when that is allowed). */

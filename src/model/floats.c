@@ -48,3 +48,22 @@ mha_status mha_floats_read(const float **out, mha_arena *arena, const mha_tensor
     *out = v;
     return MHA_OK;
 }
+
+mha_status mha_floats_sinusoid(const float **out, mha_arena *arena, uint32_t rows, uint32_t n,
+                               mha_err *err)
+{
+    uint32_t sines = (n + 1) / 2;
+    float *table;
+    MHA_TRY(mha_arena_alloc((void **)&table, arena, (size_t)rows * n, sizeof *table, err));
+    for (uint32_t i = 0; i < sines; i++) {
+        double f = pow(10000, -2.0 * i / n);
+        for (uint32_t p = 0; p < rows; p++) {
+            float *row = table + (size_t)p * n;
+            row[i] = (float)sin(p * f);
+            if (sines + i < n)
+                row[sines + i] = (float)cos(p * f);
+        }
+    }
+    *out = table;
+    return MHA_OK;
+}

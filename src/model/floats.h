@@ -17,4 +17,9 @@ typedef struct mha_float_slice {
 mha_status mha_floats_read(const float **out, mha_arena *arena, const mha_tensor *t,
                            const mha_float_slice *slice, const char *file, mha_err *err);
 
+/* *out[rows, n]: row p is sin(p·f_i) for i < ceil(n/2), then cos(p·f_i) for i < floor(n/2), with
+ * f_i = 10000^(−2i/n): the original Transformer's positions, not interleaved. */
+mha_status mha_floats_sinusoid(const float **out, mha_arena *arena, uint32_t rows, uint32_t n,
+                               mha_err *err);
+
 #endif

@@ -35,7 +35,12 @@ static const mha_op_word embeds[] = {
     END_WORDS,
 };
 static const mha_op_word pools[] = {
-    {"first", MHA_POOL_FIRST}, {"last", MHA_POOL_LAST}, {"mean", MHA_POOL_MEAN}, END_WORDS};
+    {"first", MHA_POOL_FIRST},
+    {"last", MHA_POOL_LAST},
+    {"mean", MHA_POOL_MEAN},
+    {"token", MHA_POOL_TOKEN},
+    END_WORDS,
+};
 static const mha_op_word norms[] = {{"layer", MHA_NORM_LAYER}, {"rms", MHA_NORM_RMS}, END_WORDS};
 static const mha_op_word keys[] = {{"self", MHA_KEYS_SELF}, {"memory", MHA_KEYS_MEMORY}, END_WORDS};
 static const mha_op_word ropes[] = {
@@ -104,6 +109,10 @@ static const mha_op_arg scale_args[] = {
     {"by", MHA_ARG_REAL, true, STEP(scale), 0, NULL},
     END_ARGS,
 };
+static const mha_op_arg pool_args[] = {
+    {"id", MHA_ARG_COUNT, false, STEP(pool.id), 0, NULL},
+    END_ARGS,
+};
 static const mha_op_arg no_args[] = {END_ARGS};
 static const mha_op_arg logits_args[] = {
     {"w", MHA_ARG_LINEAR, true, STEP(logits.w), STEP(logits.b), NULL},
@@ -122,7 +131,7 @@ static const mha_op_def ops[] = {
     {"act", MHA_OP_ACT, true, true, 0, NULL, act_args},
     {"scale", MHA_OP_SCALE, true, true, 0, NULL, scale_args},
     {"add", MHA_OP_ADD, true, true, 0, NULL, no_args},
-    {"pool", MHA_OP_POOL, true, true, STEP(pool), pools, no_args},
+    {"pool", MHA_OP_POOL, true, true, STEP(pool.kind), pools, pool_args},
     {"logits", MHA_OP_LOGITS, false, true, 0, NULL, logits_args},
 };
 

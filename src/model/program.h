@@ -132,7 +132,17 @@ typedef struct mha_mlp_args {
     mha_act act;
 } mha_mlp_args;
 
-typedef enum mha_pool_kind { MHA_POOL_FIRST, MHA_POOL_LAST, MHA_POOL_MEAN } mha_pool_kind;
+typedef enum mha_pool_kind {
+    MHA_POOL_FIRST,
+    MHA_POOL_LAST,
+    MHA_POOL_MEAN,
+    MHA_POOL_TOKEN /* the row whose number is that of the last token `id` of the document's ids */
+} mha_pool_kind;
+
+typedef struct mha_pool_args {
+    mha_pool_kind kind;
+    uint32_t id;
+} mha_pool_args;
 
 typedef struct mha_logits_args {
     mha_weight w; /* [V, D] or [classes, D] */
@@ -151,7 +161,7 @@ typedef struct mha_step {
         mha_mlp_args mlp;
         mha_act act;
         float scale;
-        mha_pool_kind pool;
+        mha_pool_args pool;
         mha_logits_args logits;
     };
 } mha_step;

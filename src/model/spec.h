@@ -25,6 +25,8 @@
  *     matrix NAME [OUT, IN] TENSOR …                one tensor, kept as it is stored
  *     vector NAME [N] TENSOR …                      one tensor, kept as floats
  *     table  NAME [A, B] TENSOR …                   the same with two axes
+ *   A shape has up to four dims and must be the tensor's exactly. Of a matrix's, leading ones are
+ *   left out until two remain; the first is OUT then, the product of the others IN.
  *   In names {l} stands for the layer and {NAME} for a value of the config section, a whole number.
  *   Options behind the names, in any order:
  *     bias=EXPR             whether STEM.bias exists (default 1)
@@ -33,8 +35,9 @@
  *     else=NAME[,EXPR]      when absent (and EXPR holds) use that slot: tied weights
  *     plus-one[=EXPR]       the stored gain is w, the model multiplies by 1 + w
  *     in-out[=EXPR]         stored [IN, OUT]: y = x·W
- *     from=N                OUT rows of a stored N; with at=ROW, and for interleaved parts
- *     at= group= step=      `group` rows every `step` rows
+ *     sinusoid[=EXPR]       when absent (and EXPR holds): row p is sin(p·f_i), then cos(p·f_i),
+ * with f_i = 10000^(−2i/IN) for i < IN/2 from=N                OUT rows of a stored N; with at=ROW,
+ * and for interleaved parts at= group= step=      `group` rows every `step` rows
  *
  *   stack enc|dec layers=EXPR
  *     prologue / block / epilogue, each a list of steps; `l` is the layer in tensors and block
@@ -88,16 +91,19 @@ typedef enum mha_slot_kind {
 /* Where a name is known: everywhere, in a stack, or in a head. */
 enum { MHA_SCOPE_SHARED = -1, MHA_SCOPE_HEADS = 2 /* head i has scope 2 + i */ };
 
+enum { MHA_SLOT_DIMS_MAX = 4 };
+
 /* A tensor slot. Expressions are NULL when the option is not given. */
 typedef struct mha_spec_slot {
     const char *name;
     size_t line;
     int scope;
     mha_slot_kind kind;
-    const mha_expr *shape[2];
+    const mha_expr *shape[MHA_SLOT_DIMS_MAX];
+    size_t dims;
     mha_spec_words names, gguf;
     bool per_layer; /* {l} or another {NAME} occurs in its names */
-    const mha_expr *bias, *optional, *when, *tied_when, *plus_one, *in_out;
+    const mha_expr *bias, *optional, *when, *tied_when, *sinusoid, *plus_one, *in_out;
     const mha_expr *from, *at, *group, *step;
     const char *tied; /* name of the slot used instead */
 } mha_spec_slot;

@@ -6,19 +6,22 @@
 
 static mha_status parse_shape(mha_spec_parser *p, mha_spec_slot *slot)
 {
-    size_t rank = slot->kind == MHA_SLOT_NORM || slot->kind == MHA_SLOT_VECTOR ? 1 : 2, n = 0;
+    bool flat = slot->kind == MHA_SLOT_NORM || slot->kind == MHA_SLOT_VECTOR;
+    size_t least = flat ? 1 : 2;
+    size_t most = slot->kind == MHA_SLOT_TABLE ? 2 : MHA_SLOT_DIMS_MAX;
     if (!mha_spec_accept(p, "["))
         return mha_fail(p->err, MHA_ERR_FORMAT,
                         "expected a shape, [OUT, IN] or [N], before \"%.24s\"", p->at);
     do {
-        if (n == 2)
-            return mha_fail(p->err, MHA_ERR_FORMAT, "a shape has one or two dims");
-        MHA_TRY(mha_spec_expr(p, &slot->shape[n++]));
+        if (slot->dims == most)
+            return mha_fail(p->err, MHA_ERR_FORMAT, "more than %zu dims", most);
+        MHA_TRY(mha_spec_expr(p, &slot->shape[slot->dims++]));
     } while (mha_spec_accept(p, ","));
     if (!mha_spec_accept(p, "]"))
         return mha_fail(p->err, MHA_ERR_FORMAT, "expected \"]\" before \"%.24s\"", p->at);
-    if (n != rank)
-        return mha_fail(p->err, MHA_ERR_FORMAT, "this kind of slot has %zu dims, not %zu", rank, n);
+    if (slot->dims < least)
+        return mha_fail(p->err, MHA_ERR_FORMAT, "this kind of slot has %zu dims, not %zu", least,
+                        slot->dims);
     return MHA_OK;
 }
 
@@ -45,6 +48,7 @@ static mha_status parse_slot_option(mha_spec_parser *p, mha_spec_slot *slot)
         {"bias", &slot->bias, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_NORM, true},
         {"optional", &slot->optional, ~0u, false},
         {"when", &slot->when, ~0u, true},
+        {"sinusoid", &slot->sinusoid, 1u << MHA_SLOT_MATRIX, false},
         {"plus-one", &slot->plus_one, 1u << MHA_SLOT_NORM, false},
         {"in-out", &slot->in_out, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, false},
         {"from", &slot->from, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, true},

@@ -11,7 +11,8 @@ static char models[][24] = {
     "gpt2-class",     "gpt2-f16",         "llama-gqa",  "llama-gqa.gguf", "llama-bf16",
     "llama-rope3",    "llama-rope3.gguf", "mistral",    "qwen2",          "qwen2.gguf",
     "qwen3",          "qwen3.gguf",       "gemma3",     "gemma3.gguf",    "t5",
-    "t5-gated",       "t5-resaved",
+    "t5-gated",       "t5-resaved",       "bart",       "bart-class",     "mbart",
+    "marian",
 };
 
 /* Ranks of |x|, 0 the smallest. */
