@@ -27,7 +27,22 @@ typedef enum mha_site {
     MHA_SITE_RESID,    /* [rows, D] the residual stream after a whole block */
     MHA_SITE_HIDDEN,   /* [rows, D] after the last stack's final norm */
     MHA_SITE_LOGITS,   /* [rows, V] or [1, classes] */
-    MHA_SITE_COUNT
+    MHA_SITE_COUNT,
+
+    /* Sites of the reverse pass (mha_engine_gradient): ∂loss/∂ the site of the same name, of each
+     * document's own loss. Masked entries are exactly 0. The gradient of HEAD_OUT is that of
+     * ATTN_OUT for every head. */
+    MHA_SITE_D_PATTERN = MHA_SITE_COUNT, /* [rows, S], with mha_block.weights */
+    MHA_SITE_D_SCORES,                   /* [rows, S], with mha_block.weights */
+    MHA_SITE_D_Q,                        /* [rows, K] */
+    MHA_SITE_D_K,        /* [rows of keys, K], summed over the heads that share it */
+    MHA_SITE_D_V,        /* [rows of keys, K], summed over the heads that share it */
+    MHA_SITE_D_Z,        /* [rows, K] of the gated z */
+    MHA_SITE_D_ATTN_OUT, /* [rows, D] */
+    MHA_SITE_D_EMBED,    /* [rows, D] */
+    MHA_SITE_D_RESID,    /* [rows, D] */
+    MHA_SITE_D_HIDDEN,   /* [rows, D] */
+    MHA_SITE_ALL_COUNT
 } mha_site;
 const char *mha_site_name(mha_site site); /* "pattern", "head_out", … as in array names */
 
@@ -59,10 +74,13 @@ typedef struct mha_block {
     const float *data;
     size_t stride;
     const mha_row_stats *stats; /* [rows], only for MHA_SITE_STATS */
+    const float *weights;       /* [rows, cols], same stride: the attention weights beside their
+                                   gradients, only for MHA_SITE_D_PATTERN and _D_SCORES */
 } mha_block;
 
-/* A probe. For one site and one (layer, head) blocks arrive in document and row order, from one
- * thread at a time; different heads may arrive at the same time from different threads, as `worker`
+/* A probe. For one site and one (layer, head) blocks arrive in document and row order (batch by
+ * batch where the reverse pass is watched: layers come from the last to the first), from one thread
+ * at a time; different heads may arrive at the same time from different threads, as `worker`
  * tells (0 <= worker < threads of the engine). A non-zero return ends the run, which then returns
  * MHA_ERR_CANCELLED. */
 typedef struct mha_probe {

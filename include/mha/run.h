@@ -94,15 +94,29 @@ mha_status mha_engine_loss(mha_engine *e, const mha_document *docs, size_t count
                            size_t *hits, mha_progress progress, void *progress_context,
                            mha_err *err);
 
-/* Where mha_engine_gradient writes; NULL members are not computed. */
+/* Gradient of the sum of all documents' losses by one stored tensor. */
+typedef struct mha_weight_gradient {
+    const char *tensor; /* its name in the files: a plain float tensor that a step uses */
+    float *out;         /* [elements] in the order of the file; the gradient is added to it */
+} mha_weight_gradient;
+
+/* What mha_engine_gradient writes; what is NULL is not computed. */
 typedef struct mha_gradient {
     double *loss;  /* [documents] */
     double *gates; /* [documents, A, H] ∂loss/∂gate of each document's own loss */
     size_t *hits;  /* [documents] */
+    /* Watch the pass: values of forward sites (but LOGITS) as it goes up, gradients of the sites
+     * MHA_SITE_D_… as it comes down again, batch by batch. A batch without any term is not
+     * reversed: its gradients are 0 and do not come. */
+    const mha_probe *const *probes;
+    size_t probe_count;
+    const mha_weight_gradient *weights;
+    size_t weight_count;
 } mha_gradient;
 
-/* Losses and their gradients. Documents never share a gradient: order and batching change nothing.
- */
+/* Losses and their gradients. Documents never share the gradient of a gate or a site: order and
+ * batching change nothing. The errors of mha_engine_loss; MHA_ERR_ARG for a tensor that has no
+ * gradient and for a probe of LOGITS; MHA_ERR_UNSUPPORTED for a tensor of a block type. */
 mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t count,
                                const mha_gradient *out, mha_progress progress,
                                void *progress_context, mha_err *err);

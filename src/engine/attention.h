@@ -22,8 +22,8 @@ typedef struct mha_attention {
 /* Runs all heads over all documents of the batch and delivers STATS, SCORES, PATTERN and Z. */
 mha_status mha_attention_run(mha_attention *t, mha_err *err);
 
-/* Gradients through the same core: dz [Nq, H·K] of z before gates in, dq over s->q, dk and dv
- * [Nk, G·K] (zeroed here) out. */
+/* Gradients through the same core: dz [Nq, H·K] of z before gates in, dq over saved->q, dk and dv
+ * [Nk, G·K] (zeroed here) out. Delivers D_PATTERN and D_SCORES. */
 typedef struct mha_attention_back {
     mha_forward *f;
     const mha_attn_args *a;
@@ -31,6 +31,10 @@ typedef struct mha_attention_back {
     const float *dz;
     float *dk, *dv;
     const mha_rows *queries, *keys;
+    const mha_watch *watch;
+    const struct mha_weights *weights; /* wants the table of relative positions, or NULL */
+    mha_kind kind;
+    uint32_t sites; /* bit set of the sites that probes want of this step */
 } mha_attention_back;
 mha_status mha_attention_back_run(mha_attention_back *t, mha_err *err);
 

@@ -4,9 +4,13 @@
  *   P = exp(s − lse)      dP = dz·Vᵀ      δ_i = ⟨dz_i, z_i⟩ = Σ_j P_ij dP_ij
  *   dS = P∘(dP − δ)       dv += Pᵀ·dz     dq = scale·dS·k     dk += scale·dSᵀ·q
  * With a softcap s = c·tanh(x/c) a factor 1 − (s/c)² follows dS. With a sink P is short of 1 and
- * the same formula holds, because the dropped column has no gradient of its own. */
+ * the same formula holds, because the dropped column has no gradient of its own; the sink itself
+ * has −P_sink·δ. The gradient of a table of relative positions is the sum of dS along diagonals. */
 #include "base/fail.h"
+#include "base/mem.h"
+#include "base/turn.h"
 #include "engine/attention.h"
+#include "engine/weights.h"
 #include "kernel/gemm.h"
 #include <math.h>
 #include <string.h>
@@ -17,12 +21,17 @@ typedef struct back_job {
     size_t size, bias_size;
     unsigned char *spans; /* [threads] lists of spans */
     size_t span_count;
+    mha_turn *turn;   /* [G]: blocks of one head are delivered in order; NULL: none wanted */
+    double *diagonal; /* [threads][T + S] sums of dS by j − i; NULL: not wanted */
+    double *table;    /* [documents][buckets, H] */
+    double *sinks;    /* [documents][H]; NULL: not wanted */
 } back_job;
 
 typedef struct back_block {
     const mha_attention_back *t;
     mha_layout *l;
-    size_t first, rows;
+    uint32_t head;
+    size_t doc, first, rows;
     size_t T;               /* of the document */
     float *s, *ds, *factor; /* [rows, l->width] */
     const float *bias;
@@ -30,7 +39,40 @@ typedef struct back_block {
     const float *dz, *z, *lse; /* at this block's first row */
     const float *k, *v;        /* at the document's first key */
     float *dk, *dv;
+    double *diagonal, *sink; /* where the gradients of the table and of the sink are summed */
 } back_block;
+
+/* ---- sites ------------------------------------------------------------------------------------
+ */
+
+static bool wants(const mha_attention_back *t, mha_site site, uint32_t head)
+{
+    return (t->sites & mha_site_bit(site)) &&
+           mha_watch_wants(t->watch, site, t->f->m->stack[t->f->at].id, t->kind, t->f->layer, head);
+}
+
+/* Rows of dP or dS as whole rows of S, with the weights beside them. */
+static mha_status deliver(const back_block *b, mha_site site, size_t worker, mha_err *err)
+{
+    const mha_attention_back *t = b->t;
+    mha_block out = {.site = site,
+                     .stack = t->f->m->stack[t->f->at].id,
+                     .kind = t->kind,
+                     .layer = t->f->layer,
+                     .head = b->head,
+                     .document = t->f->first_document + b->doc,
+                     .first = b->first,
+                     .rows = b->rows,
+                     .cols = b->l->width,
+                     .total_rows = b->T,
+                     .data = b->ds,
+                     .weights = b->s,
+                     .stride = b->l->width};
+    return mha_watch_deliver(t->watch, &out, worker, err);
+}
+
+/* ---- one block --------------------------------------------------------------------------------
+ */
 
 /* Scores of one span once more, exactly as the forward pass made them. */
 static void span_again(back_block *b, const mha_span *span)
@@ -103,49 +145,109 @@ static void scores_back(back_block *b)
     }
 }
 
-static void block_back(back_block *b)
+/* dS = P∘(dP − δ) in place. */
+static void softmax_back(back_block *b)
 {
     const mha_attn_args *a = b->t->a;
     const mha_kernels *kn = b->t->f->k;
-    size_t K = a->width, HK = (size_t)a->heads * K;
-    mha_layout_block(b->l, b->first, b->rows, false);
+    size_t K = a->width, HK = (size_t)a->heads * K, width = b->l->width;
+    for (size_t r = 0; r < b->rows; r++) {
+        float delta = kn->dot[MHA_F32](b->dz + r * HK, b->z + r * HK, K);
+        kn->softmax_back(b->ds + r * width, b->s + r * width, delta, width);
+        if (b->sink != NULL)
+            *b->sink -= exp((double)a->sinks[b->head] - (double)b->lse[r]) * (double)delta;
+    }
+}
+
+/* Sums of dS by relative position, at T − 1 − i + j. */
+static void sum_diagonals(const back_block *b)
+{
+    for (size_t k = 0; k < b->l->count; k++) {
+        const mha_span *span = &b->l->spans[k];
+        for (size_t r = 0; r < b->rows; r++) {
+            const float *ds = b->ds + r * b->l->width + span->at;
+            double *to = b->diagonal + (b->T - 1 - (b->first + r)) + span->lo;
+            for (size_t j = 0; j < span->hi - span->lo; j++)
+                to[j] += (double)ds[j];
+        }
+    }
+}
+
+static mha_status block_back(back_block *b, mha_turn *turn, size_t ticket, size_t worker,
+                             mha_err *err)
+{
+    const mha_attn_args *a = b->t->a;
+    bool pattern = wants(b->t, MHA_SITE_D_PATTERN, b->head);
+    bool scores = wants(b->t, MHA_SITE_D_SCORES, b->head);
+    mha_layout_block(b->l, b->first, b->rows, pattern || scores);
     size_t width = b->l->width;
     pattern_again(b);
     values_back(b);
-    for (size_t r = 0; r < b->rows; r++) {
-        float *p = b->s + r * width, *ds = b->ds + r * width;
-        float delta = kn->dot[MHA_F32](b->dz + r * HK, b->z + r * HK, K);
-        kn->softmax_back(ds, p, delta, width);
-        if (a->softcap != 0)
-            kn->mul(ds, b->factor + r * width, width);
+    if (pattern || scores) {
+        for (size_t r = 0; r < b->rows; r++) {
+            mha_layout_row(b->l, b->first + r, b->ds + r * width);
+            mha_layout_fill(b->l, b->ds + r * width, 0);
+        }
+        mha_turn_wait(turn, ticket);
     }
+    if (pattern)
+        MHA_TRY(deliver(b, MHA_SITE_D_PATTERN, worker, err));
+    softmax_back(b);
+    if (scores)
+        MHA_TRY(deliver(b, MHA_SITE_D_SCORES, worker, err));
+    if (b->diagonal != NULL)
+        sum_diagonals(b);
+    for (size_t r = 0; r < b->rows && a->softcap != 0; r++)
+        b->t->f->k->mul(b->ds + r * width, b->factor + r * width, width);
     scores_back(b);
+    return MHA_OK;
 }
+
+/* ---- heads and documents ----------------------------------------------------------------------
+ */
 
 static mha_sight sight_of(const mha_attention_back *t, size_t d)
 {
     return (mha_sight){.a = t->a, .keys = t->keys->offset[d + 1] - t->keys->offset[d]};
 }
 
+/* Sums along diagonals of one head of one document become sums by bucket. */
+static void fill_table(const back_job *j, uint32_t head, size_t d, const double *diagonal, size_t T,
+                       size_t S)
+{
+    const mha_attn_args *a = j->t->a;
+    double *table = j->table + d * a->bias_buckets * a->heads;
+    for (size_t x = 0; x + 1 < T + S; x++) {
+        uint32_t b = mha_bias_bucket((int64_t)x - (int64_t)(T - 1), a->bias_buckets,
+                                     a->bias_max_distance, a->bias_bidirectional);
+        table[(size_t)b * a->heads + head] += diagonal[x];
+    }
+}
+
 /* All rows of one head of one document. */
-static void head_back(const back_job *j, uint32_t head, size_t d, size_t worker)
+static mha_status head_back(const back_job *j, uint32_t head, size_t d, size_t worker, mha_err *err)
 {
     const mha_attention_back *t = j->t;
     const mha_attn_args *a = t->a;
     size_t K = a->width, HK = (size_t)a->heads * K, GK = (size_t)a->kv_heads * K;
     size_t T = t->queries->offset[d + 1] - t->queries->offset[d], rows;
-    size_t key = t->keys->offset[d] * GK + (size_t)head * a->kv_heads / a->heads * K;
+    size_t g = (size_t)head * a->kv_heads / a->heads, key = t->keys->offset[d] * GK + g * K;
     mha_layout l = {.sight = sight_of(t, d)};
     mha_layout_init(&l, j->spans + worker * mha_layout_bytes(j->span_count), j->span_count);
     float *bias = j->bias != NULL ? j->bias + worker * j->bias_size : NULL;
     if (bias != NULL)
         mha_bias_fill(a, head, T, l.sight.keys, bias);
+    double *diagonal = j->diagonal != NULL ? j->diagonal + worker * j->bias_size : NULL;
+    if (diagonal != NULL)
+        memset(diagonal, 0, j->bias_size * sizeof *diagonal);
     for (size_t first = 0; first < T; first += rows) {
         size_t left = MHA_BLOCK_ROWS - first % MHA_BLOCK_ROWS;
         size_t q = (t->queries->offset[d] + first) * HK + head * K;
         rows = mha_sight_rows(&l.sight, first, left < T - first ? left : T - first);
         back_block b = {.t = t,
                         .l = &l,
+                        .head = head,
+                        .doc = d,
                         .first = first,
                         .rows = rows,
                         .T = T,
@@ -161,28 +263,35 @@ static void head_back(const back_job *j, uint32_t head, size_t d, size_t worker)
                         .k = t->saved->k + key,
                         .v = t->saved->v + key,
                         .dk = t->dk + key,
-                        .dv = t->dv + key};
-        block_back(&b);
+                        .dv = t->dv + key,
+                        .diagonal = diagonal,
+                        .sink = j->sinks != NULL ? j->sinks + d * a->heads + head : NULL};
+        MHA_TRY(block_back(&b, j->turn != NULL ? &j->turn[g] : NULL, d, worker, err));
     }
+    if (diagonal != NULL)
+        fill_table(j, head, d, diagonal, T, l.sight.keys);
+    return MHA_OK;
 }
 
 /* One document and key/value head: its query heads in turn, so that dk and dv are summed in one
  * fixed order. */
 static mha_status task(void *context, size_t index, size_t worker, mha_err *err)
 {
-    (void)err;
     const back_job *j = context;
     const mha_attn_args *a = j->t->a;
-    size_t d = index / a->kv_heads, group = a->heads / a->kv_heads;
-    uint32_t first = (uint32_t)(index % a->kv_heads * group);
-    for (uint32_t h = first; h < first + group; h++)
-        head_back(j, h, d, worker);
-    return MHA_OK;
+    size_t d = index / a->kv_heads, g = index % a->kv_heads, group = a->heads / a->kv_heads;
+    mha_status st = MHA_OK;
+    for (size_t h = g * group; h < (g + 1) * group && st == MHA_OK; h++)
+        st = head_back(j, (uint32_t)h, d, worker, err);
+    if (j->turn != NULL) /* also after an error: others wait for it */
+        mha_turn_done(&j->turn[g], d);
+    return st;
 }
 
 /* Room for the lists of spans and for the largest block of scores. */
 static mha_status measure(back_job *j, mha_err *err)
 {
+    const uint32_t whole = mha_site_bit(MHA_SITE_D_PATTERN) | mha_site_bit(MHA_SITE_D_SCORES);
     const mha_attention_back *t = j->t;
     mha_engine *e = t->f->e;
     void *p;
@@ -198,10 +307,66 @@ static mha_status measure(back_job *j, mha_err *err)
         mha_sight sight = sight_of(t, d);
         size_t T = t->queries->offset[d + 1] - t->queries->offset[d];
         mha_extent x = mha_sight_extent(&sight, 0, T, MHA_BLOCK_ROWS, p);
-        j->size = x.floats > j->size ? x.floats : j->size;
+        size_t size = t->sites & whole ? MHA_BLOCK_ROWS * sight.keys : x.floats;
+        j->size = size > j->size ? size : j->size;
         j->bias_size = T + sight.keys > j->bias_size ? T + sight.keys : j->bias_size;
     }
     return MHA_OK;
+}
+
+/* Runs the tasks; with turns only when something is delivered. */
+static mha_status run_tasks(back_job *j, mha_err *err)
+{
+    const mha_attention_back *t = j->t;
+    const uint32_t delivered = mha_site_bit(MHA_SITE_D_PATTERN) | mha_site_bit(MHA_SITE_D_SCORES);
+    uint32_t G = t->a->kv_heads;
+    size_t tasks = t->f->doc_count * G;
+    if (!(t->sites & delivered))
+        return mha_pool_run(t->f->e->pool, tasks, task, j, err);
+    void *p;
+    MHA_TRY(mha_alloc(&p, G, sizeof(mha_turn), err));
+    j->turn = p;
+    for (uint32_t g = 0; g < G; g++)
+        mha_turn_init(&j->turn[g]);
+    mha_status st = mha_pool_run(t->f->e->pool, tasks, task, j, err);
+    for (uint32_t g = 0; g < G; g++)
+        mha_turn_release(&j->turn[g]);
+    mha_free(j->turn);
+    return st;
+}
+
+/* With the gradients of the table of relative positions and of the sinks, when they are wanted:
+ * summed for each document by itself, then added document after document. */
+static mha_status run_sums(back_job *j, mha_err *err)
+{
+    const mha_attention_back *t = j->t;
+    const mha_attn_args *a = t->a;
+    size_t n = (size_t)a->bias_buckets * a->heads, docs = t->f->doc_count;
+    size_t threads = mha_pool_threads(t->f->e->pool);
+    bool table = a->bias == MHA_BIAS_BUCKETS && mha_weights_wants(t->weights, a->bias_table);
+    bool sinks = mha_weights_wants(t->weights, a->sinks);
+    void *p[3] = {NULL, NULL, NULL};
+    mha_status st = MHA_OK;
+    if (table)
+        st = mha_alloc(&p[0], threads * j->bias_size, sizeof(double), err);
+    if (st == MHA_OK && table)
+        st = mha_alloc(&p[1], docs * n, sizeof(double), err);
+    if (st == MHA_OK && sinks)
+        st = mha_alloc(&p[2], docs * a->heads, sizeof(double), err);
+    j->diagonal = p[0];
+    j->table = p[1];
+    j->sinks = p[2];
+    if (st == MHA_OK)
+        st = run_tasks(j, err);
+    for (size_t d = 0; d < docs && st == MHA_OK; d++) {
+        if (table)
+            mha_weights_vector(t->weights, a->bias_table, j->table + d * n, 0, n);
+        if (sinks)
+            mha_weights_vector(t->weights, a->sinks, j->sinks + d * a->heads, 0, a->heads);
+    }
+    for (size_t i = 0; i < 3; i++)
+        mha_free(p[i]);
+    return st;
 }
 
 mha_status mha_attention_back_run(mha_attention_back *t, mha_err *err)
@@ -223,5 +388,5 @@ mha_status mha_attention_back_run(mha_attention_back *t, mha_err *err)
             mha_scratch_get(e, MHA_SCRATCH_BIAS, threads * j.bias_size, sizeof(float), &p, err));
         j.bias = p;
     }
-    return mha_pool_run(e->pool, t->f->doc_count * t->a->kv_heads, task, &j, err);
+    return t->weights != NULL ? run_sums(&j, err) : run_tasks(&j, err);
 }

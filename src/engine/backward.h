@@ -12,13 +12,15 @@ typedef struct mha_backward {
     float *d[MHA_REGISTER_COUNT];
     bool live[MHA_REGISTER_COUNT];
     size_t rows[MHA_REGISTER_COUNT], width[MHA_REGISTER_COUNT];
-    double *gates;  /* [documents of the batch, A, H] of the batch's first document on, or NULL */
-    size_t at;      /* the stack being reversed */
-    size_t stopped; /* the stack below whose lowest attention step nothing has a gate; SIZE_MAX:
-                       none */
+    double *gates; /* [documents of the batch, A, H] of the batch's first document on, or NULL */
+    const mha_watch *watch;            /* wants gradients of sites */
+    const struct mha_weights *weights; /* wants gradients of tensors, or NULL */
+    bool deep;    /* something is wanted from below the lowest attention step of a stack */
+    bool stopped; /* nothing is wanted from below what was reversed of this stack */
 } mha_backward;
 
 typedef mha_status (*mha_op_backward)(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_embed_back(mha_backward *b, const mha_saved *s, mha_err *err);
 mha_status mha_op_linear_back(mha_backward *b, const mha_saved *s, mha_err *err);
 mha_status mha_op_norm_back(mha_backward *b, const mha_saved *s, mha_err *err);
 mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err);
@@ -37,7 +39,8 @@ void mha_backward_pass(mha_backward *b, mha_register r, const float *contributio
  */
 void mha_backward_used(mha_backward *b, mha_register r);
 
-/* Reverses the tape's records from the last one down to record `from`. */
-mha_status mha_backward_run(mha_backward *b, size_t from, mha_err *err);
+/* Reverses the records of the head and then the stacks part by part, delivering on the way the
+ * gradients of the sites between them. Starts from the gradient of the source of LOGITS. */
+mha_status mha_backward_run(mha_backward *b, mha_err *err);
 
 #endif

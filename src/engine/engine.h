@@ -55,8 +55,9 @@ typedef enum mha_scratch {
     MHA_SCRATCH_DV,
     MHA_SCRATCH_DUP,
     MHA_SCRATCH_DGATE,
-    MHA_SCRATCH_PAIR, /* [threads][2][64, S] gradients of scores and softcap factors */
-    MHA_SCRATCH_DROW, /* what a backward op adds into a live register */
+    MHA_SCRATCH_PAIR,  /* [threads][2][64, S] gradients of scores and softcap factors */
+    MHA_SCRATCH_DROW,  /* what a backward op adds into a live register */
+    MHA_SCRATCH_DGAIN, /* factors of the gradient of a norm's gains */
     MHA_SCRATCH_COUNT
 } mha_scratch;
 
@@ -131,7 +132,7 @@ typedef struct mha_saved {
     uint32_t layer;
     size_t at, attn;      /* stack and attention step */
     size_t rows, width;   /* of the source register */
-    float *x;             /* NORM, ACT: the source */
+    float *x;             /* NORM, ACT: the source; LINEAR, ATTN, MLP: only for weight gradients */
     float *q, *k, *v, *z; /* ATTN: after norm and rotary; z before gates */
     float *q_in, *k_in;   /* ATTN with per-head norms: before them */
     float *lse;           /* ATTN: [H, Nq] log-sum-exp of each row */
@@ -170,9 +171,10 @@ typedef struct mha_forward {
     struct mha_readout *readout; /* losses wanted instead of logits for probes, or NULL */
     mha_tape *tape;              /* NULL: nothing is kept */
     mha_saved *saved;            /* the current step's record, with a tape */
-    float **inputs;              /* X before every block and epilogue is copied there, or NULL */
+    bool keep_sources;           /* the tape also keeps what weight gradients need */
+    float **inputs;              /* [parts] X before every part is copied there, or NULL */
+    size_t *starts;              /* [parts + 1] first record of every part and of the head */
     mha_tape *head_tape;         /* the tape from the read-out on, when blocks are not recorded */
-    size_t head_start;           /* first record of the read-out */
     struct mha_fork *fork;   /* a leave-one-out sweep: documents branch at every attention step */
     const size_t *memory_of; /* [documents] whose encoder memory each reads; NULL: its own */
     bool keep_memory;        /* the encoder's memory is there from an earlier step */
@@ -206,11 +208,11 @@ double mha_plan_work(const mha_plan *p, const struct mha_model *m, const mha_doc
                      size_t count);
 /* MHA_ERR_NOMEM when `bytes` is over the engine's limit. */
 mha_status mha_plan_check(const mha_engine *e, uint64_t bytes, mha_err *err);
-/* Memory of a pass with gradients: the whole tape, or, when that is over the limit, the tape of one
- * block (*recompute). */
+/* Memory of a pass with gradients (of weights too: `sources`): the whole tape, or, when that is
+ * over the limit, the tape of one block (*recompute). */
 mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_document *docs,
-                             size_t count, size_t tokens, bool gradient, bool *recompute,
-                             mha_err *err);
+                             size_t count, size_t tokens, bool gradient, bool sources,
+                             bool *recompute, mha_err *err);
 /* How many documents from `first` on form the next batch. Depends on the documents only. */
 size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, size_t tokens);
 /* Tokens of a document on the side of stack i. */
@@ -224,10 +226,15 @@ mha_status mha_batch_work(mha_forward *f, mha_err *err);
 
 /* Runs one batch; forward.c. */
 mha_status mha_forward_run(mha_forward *f, mha_err *err);
-/* Runs block `layer` of stack `at` once more from its kept input; layer == layers: the epilogue. */
-mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t layer, mha_err *err);
-/* Where f->inputs keeps X before block `layer` of stack `at` (layer == layers: the epilogue). */
-size_t mha_forward_input(const mha_forward *f, size_t at, uint32_t layer);
+/* Parts of a stack: 0 the prologue, l + 1 block l, layers + 1 the epilogue. */
+size_t mha_forward_part(const struct mha_model *m, size_t at, uint32_t part);
+/* Runs a part once more from its kept input. */
+mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t part, mha_err *err);
+/* Hands x [rows, heads·width] to the probes that want `site`, head by head, document by document.
+ * `kind` is of the current attention step, MHA_SELF for sites of layers. */
+mha_status mha_forward_deliver(const mha_forward *f, const mha_watch *watch, mha_site site,
+                               mha_kind kind, uint32_t layer, const float *x, const mha_rows *rows,
+                               uint32_t heads, size_t width, mha_err *err);
 
 /* One op = one file with its forward (and its backward beside it). */
 typedef mha_status (*mha_op_forward)(mha_forward *f, const mha_step *s, mha_err *err);

@@ -79,29 +79,38 @@ mha_status mha_rows_run(mha_forward *f, size_t rows, mha_rows_fn fn, void *conte
 /* ---- one stack --------------------------------------------------------------------------------
  */
 
-/* Hands a whole register to the probes, document by document. */
-static mha_status deliver_register(mha_forward *f, mha_site site, uint32_t layer, mha_err *err)
+mha_status mha_forward_deliver(const mha_forward *f, const mha_watch *watch, mha_site site,
+                               mha_kind kind, uint32_t layer, const float *x, const mha_rows *rows,
+                               uint32_t heads, size_t width, mha_err *err)
 {
     mha_stack_id id = f->m->stack[f->at].id;
-    if (!mha_watch_wants(f->watch, site, id, MHA_SELF, layer, MHA_ANY_HEAD))
+    size_t ld = heads * width;
+    if (!mha_watch_wants(watch, site, id, kind, layer, MHA_ANY_HEAD))
         return MHA_OK;
-    const mha_rows *side = &f->side[f->at];
-    size_t D = f->reg_width[MHA_X];
-    for (size_t d = 0; d < f->doc_count; d++) {
-        size_t n = side->offset[d + 1] - side->offset[d];
-        mha_block b = {.site = site,
-                       .stack = id,
-                       .kind = MHA_SELF,
-                       .layer = layer,
-                       .document = f->first_document + d,
-                       .rows = n,
-                       .cols = D,
-                       .total_rows = n,
-                       .data = f->reg[MHA_X] + side->offset[d] * D,
-                       .stride = D};
-        MHA_TRY(mha_watch_deliver(f->watch, &b, 0, err));
-    }
+    for (uint32_t h = 0; h < heads; h++)
+        for (size_t d = 0; d < f->doc_count; d++) {
+            size_t n = rows->offset[d + 1] - rows->offset[d];
+            mha_block b = {.site = site,
+                           .stack = id,
+                           .kind = kind,
+                           .layer = layer,
+                           .head = h,
+                           .document = f->first_document + d,
+                           .rows = n,
+                           .cols = width,
+                           .total_rows = n,
+                           .data = x + rows->offset[d] * ld + h * width,
+                           .stride = ld};
+            MHA_TRY(mha_watch_deliver(watch, &b, 0, err));
+        }
     return MHA_OK;
+}
+
+/* The residual stream. */
+static mha_status deliver_register(mha_forward *f, mha_site site, uint32_t layer, mha_err *err)
+{
+    return mha_forward_deliver(f, f->watch, site, MHA_SELF, layer, f->reg[MHA_X], &f->side[f->at],
+                               1, f->reg_width[MHA_X], err);
 }
 
 static mha_status run_step(mha_forward *f, const mha_step *s, mha_err *err)
@@ -135,39 +144,48 @@ static size_t first_attn(const mha_forward *f, size_t at, uint32_t layer)
     return info->attn_count;
 }
 
-size_t mha_forward_input(const mha_forward *f, size_t at, uint32_t layer)
+size_t mha_forward_part(const struct mha_model *m, size_t at, uint32_t part)
 {
-    return layer + (at == 1 ? f->m->stack[0].layers + 1 : 0);
+    return part + (at == 1 ? m->stack[0].layers + 2 : 0);
 }
 
-/* X before a block is kept when the reverse pass will run the block once more. */
-static mha_status keep_input(mha_forward *f, uint32_t layer, mha_err *err)
+/* Notes where a part's records start; or keeps X before it when the reverse pass will run it once
+ * more. */
+static mha_status begin_part(mha_forward *f, uint32_t part, mha_err *err)
 {
-    if (f->inputs == NULL)
+    size_t i = mha_forward_part(f->m, f->at, part);
+    if (f->starts != NULL)
+        f->starts[i] = f->tape->count;
+    if (f->inputs == NULL || part == 0)
         return MHA_OK;
     size_t n = f->reg_rows[MHA_X] * f->reg_width[MHA_X];
     void *p;
     MHA_TRY(mha_alloc_raw(&p, n, sizeof(float), err));
     memcpy(p, f->reg[MHA_X], n * sizeof(float));
-    f->inputs[mha_forward_input(f, f->at, layer)] = p;
+    f->inputs[i] = p;
     return MHA_OK;
 }
 
-mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t layer, mha_err *err)
+mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t part, mha_err *err)
 {
     const mha_stack *st = &f->m->stack[at];
     size_t N = f->side[at].total, D = f->m->width;
+    const mha_steps *steps = part == 0           ? &st->prologue
+                             : part > st->layers ? &st->epilogue
+                                                 : &st->block[part - 1];
     float *x;
     if (f->at != at) {
         f->at = at;
         MHA_TRY(mha_batch_work(f, err));
     }
-    f->layer = layer;
-    f->attn = first_attn(f, at, layer);
+    f->layer = part > 0 ? part - 1 : 0;
+    f->attn = first_attn(f, at, f->layer);
     f->depth = MHA_DEPTH_FULL;
-    MHA_TRY(mha_register_make(f, MHA_X, N, D, &x, err));
-    memcpy(x, f->inputs[mha_forward_input(f, at, layer)], N * D * sizeof(float));
-    const mha_steps *steps = layer < st->layers ? &st->block[layer] : &st->epilogue;
+    f->reg_rows[MHA_X] = 0;
+    if (part > 0) {
+        MHA_TRY(mha_register_make(f, MHA_X, N, D, &x, err));
+        memcpy(x, f->inputs[mha_forward_part(f->m, at, part)], N * D * sizeof(float));
+    }
     return run_steps(f, steps, steps->count, err);
 }
 
@@ -181,7 +199,7 @@ static mha_status run_blocks(mha_forward *f, const mha_stack *st, const mha_stac
         size_t count = last ? p->last_steps : block->count;
         f->layer = l;
         f->depth = MHA_DEPTH_FULL;
-        MHA_TRY(keep_input(f, l, err));
+        MHA_TRY(begin_part(f, l + 1, err));
         if (last && count > 0) {
             MHA_TRY(run_steps(f, block, count - 1, err));
             f->depth = p->last_depth;
@@ -205,12 +223,13 @@ static mha_status run_stack(mha_forward *f, size_t at, mha_err *err)
     if (f->fork != NULL)
         MHA_TRY(mha_fork_stack(f, err));
     MHA_TRY(mha_batch_work(f, err));
+    MHA_TRY(begin_part(f, 0, err));
     MHA_TRY(run_steps(f, &st->prologue, st->prologue.count, err));
     MHA_TRY(deliver_register(f, MHA_SITE_EMBED, 0, err));
     MHA_TRY(run_blocks(f, st, p, err));
     if (!p->epilogue)
         return MHA_OK;
-    MHA_TRY(keep_input(f, st->layers, err));
+    MHA_TRY(begin_part(f, st->layers + 1, err));
     MHA_TRY(run_steps(f, &st->epilogue, st->epilogue.count, err));
     return deliver_register(f, MHA_SITE_HIDDEN, 0, err);
 }
@@ -242,7 +261,8 @@ static mha_status run_head(mha_forward *f, mha_err *err)
     }
     if (f->head_tape != NULL)
         f->tape = f->head_tape;
-    f->head_start = f->tape != NULL ? f->tape->count : 0;
+    if (f->starts != NULL)
+        f->starts[mha_forward_part(f->m, f->at, f->m->stack[f->at].layers + 2)] = f->tape->count;
     mha_status st = run_steps(f, &f->m->head, f->m->head.count, err);
     f->e->readout_multiply_adds += f->e->multiply_adds - before;
     return st;

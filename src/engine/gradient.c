@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "engine/readout.h"
 #include "engine/tape.h"
+#include "engine/weights.h"
 #include <string.h>
 
 typedef struct losses {
@@ -15,79 +16,78 @@ typedef struct losses {
     size_t count;
     double *loss, *gates;
     size_t *hits;
+    mha_watch watch;
+    mha_weights *weights; /* NULL: none wanted */
     mha_progress progress;
     void *progress_context;
+    bool gradient; /* anything but losses */
+    bool deep;     /* anything from below the lowest attention step of a stack */
     bool recompute;
 } losses;
 
 /* ---- one batch --------------------------------------------------------------------------------
  */
 
-static mha_status reverse_recorded(mha_backward *b, mha_err *err)
+static mha_status reverse(const losses *l, mha_forward *f, mha_err *err)
 {
-    MHA_TRY(mha_backward_run(b, b->f->head_start, err));
-    MHA_TRY(mha_readout_scatter(b, err));
-    return mha_backward_run(b, 0, err);
-}
-
-static mha_status reverse_again(mha_backward *b, mha_err *err)
-{
-    mha_forward *f = b->f;
-    MHA_TRY(mha_backward_run(b, 0, err));
-    MHA_TRY(mha_readout_scatter(b, err));
-    for (size_t at = f->m->stack_count; at-- > 0;)
-        for (uint32_t l = f->m->stack[at].layers + 1; l-- > 0 && b->stopped != at;) {
-            mha_tape_clear(f->tape);
-            MHA_TRY(mha_forward_again(f, at, l, err));
-            MHA_TRY(mha_backward_run(b, 0, err));
-        }
-    return MHA_OK;
-}
-
-static mha_status reverse(mha_forward *f, double *gates, mha_err *err)
-{
-    size_t last = f->m->stack_count - 1;
+    const mha_watch nobody = {NULL, 0};
     const mha_step *logits = &f->m->head.step[f->m->head.count - 1];
-    mha_backward b = {.f = f, .gates = gates, .at = last, .stopped = SIZE_MAX};
+    mha_backward b = {.f = f, .watch = &l->watch, .weights = l->weights, .deep = l->deep};
+    if (l->gates != NULL)
+        b.gates = l->gates + f->first_document * f->m->info.attn_count * f->gate_stride;
     b.d[logits->src] = f->readout->d_source;
     b.rows[logits->src] = f->reg_rows[logits->src];
     b.width[logits->src] = f->reg_width[logits->src];
     b.live[logits->src] = true;
-    return f->inputs != NULL ? reverse_again(&b, err) : reverse_recorded(&b, err);
+    f->watch = &nobody; /* blocks that run once more were seen already */
+    return mha_backward_run(&b, err);
 }
 
-static size_t input_count(const struct mha_model *m)
+static size_t part_count(const struct mha_model *m)
 {
     size_t n = 0;
     for (size_t at = 0; at < m->stack_count; at++)
-        n += m->stack[at].layers + 1;
+        n += m->stack[at].layers + 2;
     return n;
+}
+
+/* Readies the forward pass for being reversed: all records, or only what each part starts from. */
+static mha_status record(const losses *l, mha_forward *f, mha_tape *tape, mha_err *err)
+{
+    void *p;
+    if (!l->gradient)
+        return MHA_OK;
+    f->keep_sources = l->weights != NULL;
+    if (l->recompute) {
+        f->head_tape = tape;
+        MHA_TRY(mha_alloc(&p, part_count(f->m), sizeof(float *), err));
+        f->inputs = p;
+        return MHA_OK;
+    }
+    f->tape = tape;
+    MHA_TRY(mha_alloc(&p, part_count(f->m) + 1, sizeof(size_t), err));
+    f->starts = p;
+    return MHA_OK;
 }
 
 static mha_status run_batch(const losses *l, mha_forward *f, mha_err *err)
 {
-    size_t A = f->m->info.attn_count, first = f->first_document;
+    size_t first = f->first_document;
     mha_readout r = {.loss = l->loss + first,
                      .hits = l->hits != NULL ? l->hits + first : NULL,
-                     .gradient = l->gates != NULL};
+                     .weights = l->weights,
+                     .gradient = l->gradient};
     mha_tape tape = {0};
-    mha_status st = MHA_OK;
     f->readout = &r;
-    if (l->gates != NULL && !l->recompute)
-        f->tape = &tape;
-    if (l->gates != NULL && l->recompute) {
-        f->head_tape = &tape;
-        void *p = NULL;
-        st = mha_alloc(&p, input_count(f->m), sizeof(float *), err);
-        f->inputs = p;
-    }
+    mha_status st = record(l, f, &tape, err);
     if (st == MHA_OK)
         st = mha_forward_run(f, err);
-    if (st == MHA_OK && l->gates != NULL && r.terms > 0)
-        st = reverse(f, l->gates + first * A * f->gate_stride, err);
-    for (size_t i = 0; f->inputs != NULL && i < input_count(f->m); i++)
+    if (st == MHA_OK && l->gradient && r.terms > 0)
+        st = reverse(l, f, err);
+    for (size_t i = 0; f->inputs != NULL && i < part_count(f->m); i++)
         mha_free(f->inputs[i]);
     mha_free(f->inputs);
+    mha_free(f->starts);
     mha_tape_release(&tape);
     mha_readout_release(&r);
     return st;
@@ -100,19 +100,18 @@ static mha_status run_all(losses *l, mha_err *err)
 {
     mha_engine *e = l->e;
     MHA_TRY(mha_readout_check_all(e, l->docs, l->count, err));
-    mha_watch nobody = {NULL, 0};
     mha_plan plan;
-    mha_plan_make(&plan, e->model, &nobody, true);
-    size_t tokens = l->gates != NULL ? MHA_GRADIENT_TOKENS : MHA_BATCH_TOKENS;
-    MHA_TRY(mha_plan_gradient(&plan, e, l->docs, l->count, tokens, l->gates != NULL, &l->recompute,
-                              err));
+    mha_plan_make(&plan, e->model, &l->watch, true);
+    size_t tokens = l->gradient ? MHA_GRADIENT_TOKENS : MHA_BATCH_TOKENS;
+    MHA_TRY(mha_plan_gradient(&plan, e, l->docs, l->count, tokens, l->gradient, l->weights != NULL,
+                              &l->recompute, err));
     double done = 0, total = mha_plan_work(&plan, e->model, l->docs, l->count);
     for (size_t first = 0, n; first < l->count; first += n) {
         n = mha_batch_count(l->docs, l->count, first, tokens);
         mha_forward f = {.e = e,
                          .m = e->model,
                          .k = e->kernels,
-                         .watch = &nobody,
+                         .watch = &l->watch,
                          .plan = &plan,
                          .docs = l->docs + first,
                          .doc_count = n,
@@ -147,27 +146,57 @@ mha_status mha_engine_loss(mha_engine *e, const mha_document *docs, size_t count
     return run_all(&l, err);
 }
 
+/* Bit set of all sites that any probe may want. */
+static uint32_t watched(const mha_gradient *out)
+{
+    uint32_t sites = 0;
+    for (size_t i = 0; i < out->probe_count; i++)
+        sites |= out->probes[i]->sites;
+    return sites;
+}
+
+static mha_status run_gradient(losses *l, const mha_gradient *out, mha_err *err)
+{
+    mha_weights weights;
+    void *own = NULL;
+    if (l->loss == NULL) { /* the pass itself needs somewhere to put them */
+        MHA_TRY(mha_alloc(&own, l->count, sizeof(double), err));
+        l->loss = own;
+    }
+    mha_status st = MHA_OK;
+    if (out->weight_count > 0) {
+        st = mha_weights_init(&weights, l->e, out->weights, out->weight_count, err);
+        l->weights = &weights;
+    }
+    if (st == MHA_OK)
+        st = run_all(l, err);
+    if (l->weights != NULL)
+        mha_weights_release(l->weights);
+    mha_free(own);
+    return st;
+}
+
 mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t count,
                                const mha_gradient *out, mha_progress progress,
                                void *progress_context, mha_err *err)
 {
+    uint32_t sites = watched(out), reversed = sites >> MHA_SITE_COUNT;
+    bool deep = out->weight_count > 0 || (sites & mha_site_bit(MHA_SITE_D_EMBED)) != 0;
     losses l = {.e = e,
                 .docs = docs,
                 .count = count,
                 .loss = out->loss,
                 .hits = out->hits,
                 .gates = out->gates,
+                .watch = {out->probes, out->probe_count},
+                .gradient = out->gates != NULL || reversed != 0 || out->weight_count > 0,
+                .deep = deep,
                 .progress = progress,
                 .progress_context = progress_context};
-    void *own = NULL;
-    if (l.loss == NULL) { /* the pass itself needs somewhere to put them */
-        MHA_TRY(mha_alloc(&own, count, sizeof(double), err));
-        l.loss = own;
-    }
+    if (sites & mha_site_bit(MHA_SITE_LOGITS))
+        return mha_fail(err, MHA_ERR_ARG, "logits are not handed out by a pass with losses");
     if (l.gates != NULL)
         memset(l.gates, 0,
                count * e->model->info.attn_count * mha_engine_gate_heads(e) * sizeof(double));
-    mha_status st = run_all(&l, err);
-    mha_free(own);
-    return st;
+    return run_gradient(&l, out, err);
 }

@@ -2,7 +2,6 @@
  */
 #include "base/fail.h"
 #include "engine/attention.h"
-#include "engine/backward.h"
 #include "engine/fork.h"
 #include "engine/matmul.h"
 #include "engine/tape.h"
@@ -78,30 +77,11 @@ static mha_status turn_all(mha_forward *f, const mha_attn_args *a, const mha_nor
 /* ---- q, k, v ----------------------------------------------------------------------------------
  */
 
-/* Hands x [N, heads·K] of every head to the probes, document by document. */
-static mha_status deliver_heads(const mha_attention *t, mha_site site, const float *x,
-                                const mha_rows *rows, uint32_t heads, size_t K, mha_err *err)
+static mha_status deliver(const mha_attention *t, mha_site site, const float *x,
+                          const mha_rows *rows, uint32_t heads, size_t width, mha_err *err)
 {
-    if (!(t->sites & mha_site_bit(site)))
-        return MHA_OK;
-    size_t ld = heads * K;
-    for (uint32_t h = 0; h < heads; h++)
-        for (size_t d = 0; d < t->f->doc_count; d++) {
-            size_t n = rows->offset[d + 1] - rows->offset[d];
-            mha_block b = {.site = site,
-                           .stack = t->stack,
-                           .kind = t->kind,
-                           .layer = t->layer,
-                           .head = h,
-                           .document = t->f->first_document + d,
-                           .rows = n,
-                           .cols = K,
-                           .total_rows = n,
-                           .data = x + rows->offset[d] * ld + h * K,
-                           .stride = ld};
-            MHA_TRY(mha_watch_deliver(t->f->watch, &b, 0, err));
-        }
-    return MHA_OK;
+    return mha_forward_deliver(t->f, t->f->watch, site, t->kind, t->layer, x, rows, heads, width,
+                               err);
 }
 
 /* Where k or v of this step live: scratch, or the cache of a generation (new rows behind old). */
@@ -246,6 +226,7 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     MHA_TRY(mha_rotary_get(f->e, a, t->queries, &rotary, err));
     const float *src = f->reg[s->src];
     size_t D = f->reg_width[s->src];
+    MHA_TRY(mha_tape_source(f, s->src, err));
     MHA_TRY(project(f, t->q, src, D, t->queries->total, &a->q, a->qb, err));
     if (f->tape != NULL && a->q_norm.n != 0)
         MHA_TRY(mha_tape_keep(f->tape, t->q, t->queries->total * a->heads * a->width,
@@ -253,9 +234,9 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     MHA_TRY(turn_all(f, a, &a->q_norm, &rotary, t->queries, t->q, a->heads, err));
     MHA_TRY(make_keys(t, cross ? f->reg[MHA_E] : src, cross ? f->reg_width[MHA_E] : D, keys,
                       &rotary, err));
-    MHA_TRY(deliver_heads(t, MHA_SITE_Q, t->q, t->queries, a->heads, a->width, err));
-    MHA_TRY(deliver_heads(t, MHA_SITE_K, t->k, keys, a->kv_heads, a->width, err));
-    MHA_TRY(deliver_heads(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
+    MHA_TRY(deliver(t, MHA_SITE_Q, t->q, t->queries, a->heads, a->width, err));
+    MHA_TRY(deliver(t, MHA_SITE_K, t->k, keys, a->kv_heads, a->width, err));
+    MHA_TRY(deliver(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
     MHA_TRY(keep_for_backward(t, keys, err));
     MHA_TRY(mha_attention_run(t, err));
     if (t->depth != MHA_DEPTH_FULL && !(t->sites & mha_site_bit(MHA_SITE_HEAD_OUT)))
@@ -267,7 +248,7 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
         project(f, dst, t->q, (size_t)a->heads * a->width, t->queries->total, &a->o, a->ob, err));
     if (f->fork != NULL)
         return mha_fork_heads(f, a, t->q, s->dst, err);
-    return deliver_heads(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, a->o.out, err);
+    return deliver(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, a->o.out, err);
 }
 
 /* All heads are pruned: dst ← b_O in every row, or 0. */
@@ -282,7 +263,7 @@ static mha_status run_empty(mha_attention *t, const mha_step *s, mha_err *err)
     memset(dst, 0, rows * D * sizeof *dst);
     for (size_t r = 0; s->attn.ob != NULL && r < rows; r++)
         memcpy(dst + r * D, s->attn.ob, D * sizeof *dst);
-    return deliver_heads(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, D, err);
+    return deliver(t, MHA_SITE_ATTN_OUT, dst, t->queries, 1, D, err);
 }
 
 mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err)
@@ -310,166 +291,4 @@ mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err)
     mha_status st = a->heads > 0 ? run(&t, s, fresh, err) : run_empty(&t, s, err);
     f->attn++;
     return st;
-}
-
-/* ---- backward ---------------------------------------------------------------------------------
- */
-
-/* ∂L/∂gate of each document and head = Σ ⟨dz, z − fill⟩ over its rows, with z before the gate. */
-static void gate_gradients(const mha_backward *b, const mha_saved *s, const float *dz)
-{
-    const mha_forward *f = b->f;
-    const mha_attn_args *a = &s->step->attn;
-    const mha_rows *side = &f->side[s->at];
-    size_t K = a->width, HK = (size_t)a->heads * K, A = f->m->info.attn_count;
-    for (size_t d = 0; d < f->doc_count; d++) {
-        const mha_document *doc = &f->docs[d];
-        const float *fill = doc->fill != NULL ? doc->fill->z[s->attn] : NULL;
-        double *out = b->gates + (d * A + s->attn) * f->gate_stride;
-        for (size_t r = side->offset[d]; r < side->offset[d + 1]; r++)
-            for (size_t h = 0; h < a->heads; h++) {
-                size_t at = r * HK + h * K;
-                out[h] += (double)f->k->dot[MHA_F32](dz + at, s->z + at, K);
-                if (fill == NULL)
-                    continue;
-                size_t row = doc->fill->rows == 1 ? 0 : r - side->offset[d];
-                out[h] -= (double)f->k->dot[MHA_F32](dz + at, fill + row * HK + h * K, K);
-            }
-    }
-}
-
-/* dz of the gated z becomes dz of z itself. */
-static void ungate(const mha_backward *b, const mha_saved *s, float *dz)
-{
-    const mha_forward *f = b->f;
-    const mha_attn_args *a = &s->step->attn;
-    const mha_rows *side = &f->side[s->at];
-    size_t K = a->width, HK = (size_t)a->heads * K;
-    for (size_t d = 0; d < f->doc_count; d++) {
-        const float *gates = f->docs[d].gates;
-        for (size_t r = side->offset[d]; gates != NULL && r < side->offset[d + 1]; r++)
-            for (size_t h = 0; h < a->heads; h++)
-                f->k->scale(dz + r * HK + h * K, K, gates[s->attn * f->gate_stride + h]);
-    }
-}
-
-typedef struct unturn_job {
-    const mha_forward *f;
-    const mha_attn_args *a;
-    const mha_norm_args *norm;
-    const mha_rotary_pair *rotary;
-    const mha_rows *rows;
-    float *d;       /* [N, heads·K] gradient, in place */
-    const float *x; /* [N, heads·K] before the norm, NULL without one */
-    uint32_t heads;
-} unturn_job;
-
-/* Rotation by minus the angle; PAIR rows go back from half-split to interleaved order. */
-static void rotate_back(const unturn_job *j, const mha_rotary *rotary, float *d, size_t position)
-{
-    size_t half = rotary->half;
-    const float *cs = rotary->cos + position * half, *sn = rotary->sin + position * half;
-    float out[MHA_HEAD_WIDTH_MAX];
-    bool pair = j->a->rope == MHA_ROPE_PAIR;
-    for (size_t i = 0; i < half; i++) {
-        float first = d[i] * cs[i] + d[i + half] * sn[i];
-        float second = d[i + half] * cs[i] - d[i] * sn[i];
-        out[pair ? 2 * i : i] = first;
-        out[pair ? 2 * i + 1 : i + half] = second;
-    }
-    memcpy(d, out, 2 * half * sizeof *d);
-}
-
-static mha_status unturn_rows(void *context, mha_row_range range, mha_err *err)
-{
-    (void)err;
-    const unturn_job *j = context;
-    size_t d = mha_rows_document(j->rows, j->f->doc_count, range.first);
-    size_t ld = (size_t)j->heads * j->a->width, n = j->norm->n;
-    for (size_t r = range.first; r < range.first + range.count; r++) {
-        while (r >= j->rows->offset[d + 1])
-            d++;
-        const mha_rotary *rotary = mha_rotary_of(j->rotary, document_length(j->rows, d));
-        for (size_t c = 0; rotary != NULL && c < ld; c += j->a->width)
-            rotate_back(j, rotary, j->d + r * ld + c, r - j->rows->offset[d]);
-        for (size_t at = r * ld; j->x != NULL && at < (r + 1) * ld; at += n)
-            j->f->k->norm_back(j->d + at, j->d + at, j->x + at, j->norm->w, n, j->norm->eps,
-                               j->norm->kind == MHA_NORM_LAYER);
-    }
-    return MHA_OK;
-}
-
-/* Gradients of the projections' inputs: dq into the source, dk and dv into the source or the
- * memory. */
-static mha_status project_back(mha_backward *b, const mha_saved *s, float *dq, float *dk, float *dv,
-                               mha_err *err)
-{
-    const mha_attn_args *a = &s->step->attn;
-    bool cross = a->keys == MHA_KEYS_MEMORY;
-    mha_engine *e = b->f->e;
-    size_t keys = b->f->side[cross ? 0 : s->at].total;
-    float *dx;
-    MHA_TRY(mha_backward_into(b, s->step->src, s->rows, a->q.in, &dx, err));
-    MHA_TRY(mha_matmul_back(e, dx, a->q.in, dq, a->q.out, s->rows, &a->q, 0, err));
-    if (cross) {
-        mha_backward_pass(b, s->step->src, dx);
-        MHA_TRY(mha_backward_into(b, MHA_E, keys, a->k.in, &dx, err));
-    }
-    MHA_TRY(mha_matmul_back(e, dx, a->k.in, dk, a->k.out, keys, &a->k, cross ? 0 : 1, err));
-    MHA_TRY(mha_matmul_back(e, dx, a->v.in, dv, a->v.out, keys, &a->v, 1, err));
-    mha_backward_pass(b, cross ? MHA_E : s->step->src, dx);
-    return MHA_OK;
-}
-
-/* dz → dq, dk, dv → the sources. */
-static mha_status core_back(mha_backward *b, const mha_saved *s, const float *dz, mha_err *err)
-{
-    mha_forward *f = b->f;
-    const mha_attn_args *a = &s->step->attn;
-    size_t key_side = a->keys == MHA_KEYS_MEMORY ? 0 : s->at;
-    mha_attention_back t = {.f = f,
-                            .a = a,
-                            .saved = s,
-                            .dz = dz,
-                            .queries = &f->side[s->at],
-                            .keys = &f->side[key_side]};
-    size_t GK = (size_t)a->kv_heads * a->width;
-    void *p;
-    MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_DK, t.keys->total * GK, sizeof(float), &p, err));
-    t.dk = p;
-    MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_DV, t.keys->total * GK, sizeof(float), &p, err));
-    t.dv = p;
-    MHA_TRY(mha_attention_back_run(&t, err));
-    mha_rotary_pair rotary;
-    MHA_TRY(mha_rotary_get(f->e, a, t.queries, &rotary, err));
-    unturn_job q = {f, a, &a->q_norm, &rotary, t.queries, s->q, s->q_in, a->heads};
-    unturn_job k = {f, a, &a->k_norm, &rotary, t.keys, t.dk, s->k_in, a->kv_heads};
-    if (a->rope != MHA_ROPE_NONE || s->q_in != NULL)
-        MHA_TRY(mha_rows_run(f, t.queries->total, unturn_rows, &q, err));
-    if (a->rope != MHA_ROPE_NONE || s->k_in != NULL)
-        MHA_TRY(mha_rows_run(f, t.keys->total, unturn_rows, &k, err));
-    return project_back(b, s, s->q, t.dk, t.dv, err);
-}
-
-mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err)
-{
-    const mha_attn_args *a = &s->step->attn;
-    size_t HK = (size_t)a->heads * a->width;
-    void *dz;
-    if (a->heads == 0) { /* a constant: nothing flows back */
-        mha_backward_used(b, s->step->dst);
-        return MHA_OK;
-    }
-    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DZ, s->rows * HK, sizeof(float), &dz, err));
-    MHA_TRY(mha_matmul_back(b->f->e, dz, HK, b->d[s->step->dst], a->o.out, s->rows, &a->o, 0, err));
-    mha_backward_used(b, s->step->dst);
-    if (b->gates != NULL)
-        gate_gradients(b, s, dz);
-    bool lowest = s->attn == 0 || b->f->m->info.attn[s->attn - 1].stack != b->f->m->stack[s->at].id;
-    if (lowest) { /* no gate lies below: the rest of this stack's gradient is not needed */
-        b->stopped = s->at;
-        return MHA_OK;
-    }
-    ungate(b, s, dz);
-    return core_back(b, s, dz, err);
 }

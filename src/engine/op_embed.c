@@ -2,8 +2,9 @@
  * stack writes the register, later ones add to it. */
 #include "base/fail.h"
 #include "base/mem.h"
-#include "engine/engine.h"
+#include "engine/backward.h"
 #include "engine/matmul.h"
+#include "engine/weights.h"
 
 typedef struct embed_job {
     const mha_forward *f;
@@ -63,4 +64,23 @@ mha_status mha_op_embed(mha_forward *f, const mha_step *s, mha_err *err)
     j.row = row;
     return mha_pool_run(f->e->pool, (rows + MHA_BLOCK_ROWS - 1) / MHA_BLOCK_ROWS, embed_rows, &j,
                         err);
+}
+
+/* The rows that were looked up get their gradients; nothing lies below an embedding. */
+mha_status mha_op_embed_back(mha_backward *b, const mha_saved *s, mha_err *err)
+{
+    (void)err;
+    const mha_forward *f = b->f;
+    const mha_embed_args *a = &s->step->embed;
+    const mha_rows *side = &f->side[f->at];
+    size_t D = a->table.in;
+    if (mha_weights_row(b->weights, &a->table, 0) == NULL)
+        return MHA_OK;
+    for (size_t d = 0; d < f->doc_count; d++)
+        for (size_t r = side->offset[d]; r < side->offset[d + 1]; r++) {
+            size_t row = table_row(f, a, d, r - side->offset[d]);
+            f->k->axpy(mha_weights_row(b->weights, &a->table, row), a->scale,
+                       b->d[s->step->dst] + r * D, D);
+        }
+    return MHA_OK;
 }

@@ -3,6 +3,7 @@
 #include "engine/backward.h"
 #include "engine/matmul.h"
 #include "engine/tape.h"
+#include "engine/weights.h"
 #include <string.h>
 
 /* ---- LINEAR: y = W·x + b --------------------------------------------------------------------- */
@@ -15,6 +16,7 @@ mha_status mha_op_linear(mha_forward *f, const mha_step *s, mha_err *err)
     const float *x = f->reg[s->src];
     size_t ldx = f->reg_width[s->src];
     void *y;
+    MHA_TRY(mha_tape_source(f, s->src, err));
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_LINEAR, rows * a->w.out, sizeof(float), &y, err));
     MHA_TRY(mha_matmul(f->e, y, a->w.out, x, ldx, rows, &a->w, &ep, err));
     float *dst; /* may be the source's own memory, so only now */
@@ -23,14 +25,17 @@ mha_status mha_op_linear(mha_forward *f, const mha_step *s, mha_err *err)
     return MHA_OK;
 }
 
-/* dx = Wᵀ·dy */
+/* dx = dy·W */
 mha_status mha_op_linear_back(mha_backward *b, const mha_saved *s, mha_err *err)
 {
     const mha_weight *w = &s->step->linear.w;
     void *p;
     float *dx;
+    const float *dy = b->d[s->step->dst];
+    MHA_TRY(mha_weights_linear(b->weights, w, s->step->linear.b, dy, w->out, s->x, w->in, s->rows,
+                               err));
     MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_LINEAR, s->rows * w->in, sizeof(float), &p, err));
-    MHA_TRY(mha_matmul_back(b->f->e, p, w->in, b->d[s->step->dst], w->out, s->rows, w, 0, err));
+    MHA_TRY(mha_matmul_back(b->f->e, p, w->in, dy, w->out, s->rows, w, 0, err));
     mha_backward_used(b, s->step->dst);
     MHA_TRY(mha_backward_into(b, s->step->src, s->rows, w->in, &dx, err));
     b->f->k->widen[MHA_F32](dx, p, s->rows * w->in);
@@ -86,6 +91,7 @@ mha_status mha_op_mlp(mha_forward *f, const mha_step *s, mha_err *err)
     size_t rows = f->reg_rows[s->src], D_in = a->up.in, D_out = a->down.out;
     size_t chunk = rows < MHA_MLP_ROWS ? rows : MHA_MLP_ROWS;
     void *up, *gate = NULL;
+    MHA_TRY(mha_tape_source(f, s->src, err));
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_UP, chunk * a->width, sizeof(float), &up, err));
     if (a->gate.data != NULL)
         MHA_TRY(
@@ -132,6 +138,25 @@ static mha_status mlp_rows_back(void *context, mha_row_range rows, mha_err *err)
     return MHA_OK;
 }
 
+/* dW and db of down from dy: the hidden rows are made once more. */
+static mha_status mlp_down_weights(mha_backward *b, const mha_saved *s, const float *dy,
+                                   size_t first, size_t rows, mha_err *err)
+{
+    const mha_mlp_args *a = &s->step->mlp;
+    const mha_kernels *k = b->f->k;
+    size_t F = a->width, n = rows * F;
+    void *h;
+    if (b->weights == NULL)
+        return MHA_OK;
+    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_UP, n, sizeof(float), &h, err));
+    memcpy(h, (s->gate != NULL ? s->gate : s->up) + first * F, n * sizeof(float));
+    if (s->gate != NULL)
+        k->act_mul[a->act](h, s->up + first * F, n);
+    else
+        k->act[a->act](h, n);
+    return mha_weights_linear(b->weights, &a->down, a->down_b, dy, a->down.out, h, F, rows, err);
+}
+
 /* Rows [first, first + rows): dx from dy, which may be the same memory. */
 static mha_status mlp_chunk_back(mha_backward *b, const mha_saved *s, float *dx, const float *dy,
                                  size_t first, size_t rows, float *dh, float *dg, mha_err *err)
@@ -141,12 +166,16 @@ static mha_status mlp_chunk_back(mha_backward *b, const mha_saved *s, float *dx,
     bool gated = s->gate != NULL;
     mha_engine *e = b->f->e;
     mlp_back j = {b->f->k, a, dh, dg, s->up + first * F, gated ? s->gate + first * F : NULL};
-    MHA_TRY(
-        mha_matmul_back(e, dh, F, dy + first * a->down.out, a->down.out, rows, &a->down, 0, err));
+    const float *x = s->x != NULL ? s->x + first * D : NULL, *du = gated ? dg : dh;
+    dy += first * a->down.out;
+    MHA_TRY(mlp_down_weights(b, s, dy, first, rows, err));
+    MHA_TRY(mha_matmul_back(e, dh, F, dy, a->down.out, rows, &a->down, 0, err));
     MHA_TRY(mha_rows_run(b->f, rows, mlp_rows_back, &j, err));
-    MHA_TRY(mha_matmul_back(e, dx + first * D, D, gated ? dg : dh, F, rows, &a->up, 0, err));
+    MHA_TRY(mha_weights_linear(b->weights, &a->up, a->up_b, du, F, x, D, rows, err));
+    MHA_TRY(mha_matmul_back(e, dx + first * D, D, du, F, rows, &a->up, 0, err));
     if (!gated)
         return MHA_OK;
+    MHA_TRY(mha_weights_linear(b->weights, &a->gate, a->gate_b, dh, F, x, D, rows, err));
     return mha_matmul_back(e, dx + first * D, D, dh, F, rows, &a->gate, 1, err);
 }
 

@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "engine/backward.h"
 #include "engine/tape.h"
+#include "engine/weights.h"
 #include <math.h>
 
 typedef struct pointwise {
@@ -78,6 +79,7 @@ static mha_status norm_rows_back(void *context, mha_row_range rows, mha_err *err
 
 mha_status mha_op_norm_back(mha_backward *b, const mha_saved *s, mha_err *err)
 {
+    MHA_TRY(mha_weights_norm(b->weights, &s->step->norm, b->d[s->step->dst], s->x, s->rows, err));
     return run_back(b, s, norm_rows_back, err);
 }
 

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "engine/matmul.h"
+#include "engine/weights.h"
 #include <math.h>
 #include <string.h>
 
@@ -267,9 +268,11 @@ static mha_status run_chunks(mha_forward *f, const mha_step *s, logits_job *j, c
         j->first = t;
         MHA_TRY(mha_matmul(f->e, j->logits, V, src + t * D, D, n, &j->a->w, &ep, err));
         MHA_TRY(mha_pool_run(f->e->pool, n, term_task, j, err));
-        if (r->gradient)
-            MHA_TRY(
-                mha_matmul_back(f->e, r->d_source + t * D, D, j->logits, V, n, &j->a->w, 0, err));
+        if (!r->gradient)
+            continue;
+        MHA_TRY(mha_weights_linear(r->weights, &j->a->w, j->a->b, j->logits, V, src + t * D, D, n,
+                                   err));
+        MHA_TRY(mha_matmul_back(f->e, r->d_source + t * D, D, j->logits, V, n, &j->a->w, 0, err));
     }
     return MHA_OK;
 }

@@ -11,9 +11,10 @@ typedef struct mha_readout {
     size_t *term_row; /* [terms] row of each term in the source of LOGITS */
     size_t *first;    /* [documents + 1] terms of each document */
     size_t terms;
-    bool pooled;     /* the head pools: one row a document */
-    bool gradient;   /* leave ∂loss/∂source of LOGITS in `source` */
-    float *d_source; /* [rows, D] or NULL */
+    bool pooled;                       /* the head pools: one row a document */
+    const struct mha_weights *weights; /* wants gradients of the read-out's tensors, or NULL */
+    bool gradient;                     /* leave ∂loss/∂source of LOGITS in `source` */
+    float *d_source;                   /* [rows, D] or NULL */
 } mha_readout;
 
 /* Whether every document can be run and its terms fit the model: the errors of mha_engine_loss. */

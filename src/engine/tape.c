@@ -48,6 +48,14 @@ mha_status mha_tape_keep(mha_tape *t, const float *src, size_t count, float **ou
     return MHA_OK;
 }
 
+mha_status mha_tape_source(mha_forward *f, mha_register src, mha_err *err)
+{
+    if (f->tape == NULL || !f->keep_sources)
+        return MHA_OK;
+    return mha_tape_keep(f->tape, f->reg[src], f->reg_rows[src] * f->reg_width[src], &f->saved->x,
+                         err);
+}
+
 void mha_tape_clear(mha_tape *t)
 {
     for (size_t i = 0; i < t->buffers; i++)

@@ -214,6 +214,21 @@ static mha_status view_matrix(mha_binder *b, const mha_spec_slot *slot, mha_boun
     return MHA_OK;
 }
 
+/* Notes where a vector came from. The list doubles when its length is a power of two. */
+static mha_status note_vector(mha_binder *b, const float *values, const mha_tensor *t,
+                              const mha_float_slice *s)
+{
+    struct mha_model *m = b->model;
+    size_t n = m->vector_count;
+    void *p = m->vectors;
+    if ((n & (n - 1)) == 0) {
+        MHA_TRY(mha_grow(&p, n, n == 0 ? 1 : 2 * n, sizeof *m->vectors, b->err));
+        m->vectors = p;
+    }
+    m->vectors[m->vector_count++] = (mha_vector){values, t, s->at, s->group, s->step, s->n};
+    return MHA_OK;
+}
+
 /* A tensor of the slot's rows as floats, its shape checked before: biases, norms, vectors and
  * tables (whose `inner` is the second dim). */
 static mha_status read_floats(mha_binder *b, const mha_spec_slot *slot, const mha_tensor *t,
@@ -226,7 +241,8 @@ static mha_status read_floats(mha_binder *b, const mha_spec_slot *slot, const mh
                         b->checkpoint->path, t->name);
     mha_float_slice slice = {r->at * scale, r->group * scale, r->step * scale,
                              (uint32_t)(out * scale), add};
-    return mha_floats_read(values, b->memory, t, &slice, b->checkpoint->path, b->err);
+    MHA_TRY(mha_floats_read(values, b->memory, t, &slice, b->checkpoint->path, b->err));
+    return note_vector(b, *values, t, &slice);
 }
 
 /* The tensor's name with {l} put back where the number of the layer stands. */

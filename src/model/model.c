@@ -133,6 +133,7 @@ void mha_model_close(mha_model *m)
         return;
     mha_free(m->description);
     mha_free(m->part);
+    mha_free(m->vectors);
     mha_arena_release(&m->memory);
     mha_checkpoint_close(m->checkpoint);
     mha_free(m);

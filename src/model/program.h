@@ -38,6 +38,15 @@ typedef struct mha_weight {
     bool in_out;
 } mha_weight;
 
+/* Where a vector of floats was read from: element i is element at + i/group·step + i%group of the
+ * tensor, plus a constant. */
+typedef struct mha_vector {
+    const float *values; /* [n] as steps hold it */
+    const mha_tensor *tensor;
+    uint64_t at, group, step;
+    uint32_t n;
+} mha_vector;
+
 typedef enum mha_register { MHA_X = 0, MHA_B, MHA_C, MHA_E, MHA_REGISTER_COUNT } mha_register;
 
 typedef enum mha_op {
@@ -232,6 +241,8 @@ struct mha_model {
     uint32_t types;            /* token type rows, 0: none */
     char *description;         /* the resolved program as text, for info --program */
     const mha_tensor **sorted; /* [checkpoint->tensor_count] by name */
+    mha_vector *vectors;       /* [vector_count] all floats that were widened when opened */
+    size_t vector_count;
     unsigned char *tensor_use; /* [checkpoint->tensor_count] 0 unused, 1 not in a step, 2 in one */
     mha_part *part;            /* [part_count] in no order; owned */
     size_t part_count;

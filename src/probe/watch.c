@@ -2,7 +2,7 @@
 #include "probe/watch.h"
 #include "base/fail.h"
 
-static const char *const site_names[MHA_SITE_COUNT] = {
+static const char *const site_names[MHA_SITE_ALL_COUNT] = {
     [MHA_SITE_STATS] = "stats",
     [MHA_SITE_PATTERN] = "pattern",
     [MHA_SITE_SCORES] = "scores",
@@ -16,6 +16,16 @@ static const char *const site_names[MHA_SITE_COUNT] = {
     [MHA_SITE_RESID] = "resid",
     [MHA_SITE_HIDDEN] = "hidden",
     [MHA_SITE_LOGITS] = "logits",
+    [MHA_SITE_D_PATTERN] = "d_pattern",
+    [MHA_SITE_D_SCORES] = "d_scores",
+    [MHA_SITE_D_Q] = "d_q",
+    [MHA_SITE_D_K] = "d_k",
+    [MHA_SITE_D_V] = "d_v",
+    [MHA_SITE_D_Z] = "d_z",
+    [MHA_SITE_D_ATTN_OUT] = "d_attn_out",
+    [MHA_SITE_D_EMBED] = "d_embed",
+    [MHA_SITE_D_RESID] = "d_resid",
+    [MHA_SITE_D_HIDDEN] = "d_hidden",
 };
 
 const char *mha_site_name(mha_site site)
@@ -43,7 +53,7 @@ bool mha_watch_wants(const mha_watch *w, mha_site site, mha_stack_id stack, mha_
 uint32_t mha_watch_sites(const mha_watch *w, mha_stack_id stack, mha_kind kind, uint32_t layer)
 {
     uint32_t bits = 0;
-    for (mha_site site = 0; site < MHA_SITE_COUNT; site++)
+    for (mha_site site = 0; site < MHA_SITE_ALL_COUNT; site++)
         if (mha_watch_wants(w, site, stack, kind, layer, MHA_ANY_HEAD))
             bits |= mha_site_bit(site);
     return bits;
