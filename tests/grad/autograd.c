@@ -41,21 +41,6 @@ static double rank_correlation(const double *a, const double *b, size_t n)
     return both / sqrt(aa * bb);
 }
 
-/* Terms and gates of the fixture, put into the document. */
-static void set_terms(mha_document *doc, const fixture *g, mha_prediction *term, float *gates)
-{
-    const fixture_array *rows = fixture_find(g, "rows"), *targets = fixture_find(g, "targets");
-    const fixture_array *gate = fixture_find(g, "gate");
-    assert_true(rows != NULL && targets != NULL && gate != NULL && rows->shape[0] <= TERMS_MAX);
-    for (size_t i = 0; i < rows->shape[0]; i++)
-        term[i] = (mha_prediction){(uint32_t)rows->value[i], (int32_t)targets->value[i], -1};
-    for (size_t i = 0; i < gate->shape[0] * gate->shape[1]; i++)
-        gates[i] = (float)gate->value[i];
-    doc->predict = term;
-    doc->predict_n = (size_t)rows->shape[0];
-    doc->gates = gates;
-}
-
 static double check_document(const subject *s, const char *base, int d, double *correlation)
 {
     fixture f, g;
@@ -66,7 +51,7 @@ static double check_document(const subject *s, const char *base, int d, double *
     if (!fixture_gradient_open(&g, base, d)) /* a document of one token has nothing to predict */
         return 0;
     assert_true(fixture_open(&f, base, d) && n <= NAIVE_ATTN_MAX * 32);
-    set_terms(&f.doc, &g, term, gates);
+    fixture_set_terms(&f.doc, &g, term, TERMS_MAX, gates);
     subject_gradient(s, &f.doc, 1, &loss, ours);
     const fixture_array *want = fixture_find(&g, "gates");
     assert_true(want != NULL && want->shape[0] * want->shape[1] == n);

@@ -189,6 +189,21 @@ void fixture_array_name(const mha_block *b, char *out, size_t cap)
         snprintf(out, cap, "%s.%s.%u.%s", stack, mha_kind_name(b->kind), b->layer, site);
 }
 
+void fixture_set_terms(mha_document *doc, const fixture *g, mha_prediction *term, size_t cap,
+                       float *gates)
+{
+    const fixture_array *rows = fixture_find(g, "rows"), *targets = fixture_find(g, "targets");
+    const fixture_array *gate = fixture_find(g, "gate");
+    assert_true(rows != NULL && targets != NULL && gate != NULL && rows->shape[0] <= cap);
+    for (size_t i = 0; i < rows->shape[0]; i++)
+        term[i] = (mha_prediction){(uint32_t)rows->value[i], (int32_t)targets->value[i], -1};
+    for (size_t i = 0; i < gate->shape[0] * gate->shape[1]; i++)
+        gates[i] = (float)gate->value[i];
+    doc->predict = term;
+    doc->predict_n = (size_t)rows->shape[0];
+    doc->gates = gates;
+}
+
 /* Probabilities are compared as they are, everything else relative to 1 + |reference|. */
 static double difference(mha_site site, double ours, double reference)
 {

@@ -45,6 +45,11 @@ const fixture_array *fixture_find(const fixture *f, const char *name);
 /* The array that a block is part of, as in the command-line contract: "enc.self.0.pattern". */
 void fixture_array_name(const mha_block *b, char *out, size_t cap);
 
+/* Terms of the loss and gates of gradient.N.npz put into the document; term [cap] and gates [A, H]
+ * must outlive it. */
+void fixture_set_terms(mha_document *doc, const fixture *g, mha_prediction *term, size_t cap,
+                       float *gates);
+
 /* A probe that compares every block it is given with the fixture. */
 typedef struct fixture_check {
     const fixture *f;
