@@ -214,6 +214,9 @@ typedef struct mha_importance mha_importance;
 mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_model *model,
                               const mha_losses *losses, const mha_importance_options *options,
                               mha_progress progress, void *progress_context, mha_err *err);
+/* About how many forward passes over the documents that takes. */
+double mha_importance_passes(const mha_model *model, const mha_losses *losses,
+                             const mha_importance_options *options);
 void mha_importance_free(mha_importance *m);
 /* In the order of attention steps and heads; borrowed. */
 const mha_importance_row *mha_importance_rows(const mha_importance *m, size_t *count);

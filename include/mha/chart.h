@@ -147,6 +147,9 @@ typedef struct mha_bars {
 } mha_bars;
 mha_status mha_chart_bars(const mha_bars *figure, const mha_chart_options *o, const char *path,
                           mha_err *err);
+/* Both in one figure: the map above, bars of some of its heads below. */
+mha_status mha_chart_heads(const mha_headmap *map, const mha_bars *bars, const mha_chart_options *o,
+                           const char *path, mha_err *err);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,11 @@ mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err);
 /* Fills rows and summary itself. */
 mha_status mha_importance_l0(mha_importance_job *j, mha_err *err);
 
+/* Defaults of what is drawn, and the cost of learning gates in passes over all documents. */
+size_t mha_ablation_draws(const mha_importance_options *o);
+size_t mha_shapley_pairs(const mha_importance_options *o, size_t documents);
+double mha_l0_passes(size_t documents);
+
 /* One row of samples from a document's gate gradients [A, H]. */
 void mha_importance_take_gradient(mha_importance *m, size_t sample, const double *gradient);
 /* Scores, intervals and ranks from the samples. */

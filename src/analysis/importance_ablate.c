@@ -17,6 +17,13 @@
 #define CHUNK      64
 #define FILL_BYTES ((uint64_t)256 << 20)
 
+size_t mha_ablation_draws(const mha_importance_options *o)
+{
+    if (o->method != MHA_ABLATE_RESAMPLE)
+        return 1;
+    return o->draws > 0 ? o->draws : DEFAULT_DRAWS;
+}
+
 typedef struct ablation {
     mha_importance_job *j;
     mha_document *docs; /* [CHUNK] with gates and fill */
@@ -273,10 +280,8 @@ mha_status mha_importance_ablate(mha_importance_job *j, mha_err *err)
 {
     mha_importance *m = j->m;
     size_t cells = m->samples * m->units.count;
-    ablation a = {.j = j, .draws = 1};
+    ablation a = {.j = j, .draws = mha_ablation_draws(&m->options)};
     a.sweep = m->units.all_heads && m->options.gates == NULL;
-    if (m->options.method == MHA_ABLATE_RESAMPLE)
-        a.draws = m->options.draws > 0 ? m->options.draws : DEFAULT_DRAWS;
     j->share.part = 0;
     mha_status st = make(&a, err);
     if (st == MHA_OK)

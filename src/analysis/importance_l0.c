@@ -28,6 +28,14 @@
 #define SPLITS 2
 #define FITS   (1 + 2 * SPLITS)
 
+double mha_l0_passes(size_t documents)
+{
+    size_t whole = documents < BATCH ? documents : BATCH, half = documents / 2;
+    half = half < BATCH ? half : BATCH;
+    size_t fits = documents >= 4 ? 2 * SPLITS : 0;
+    return 3.0 * STEPS * (double)(whole + fits * half) / (double)documents + 2;
+}
+
 typedef struct l0 {
     mha_importance_job *j;
     double price;

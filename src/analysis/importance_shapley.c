@@ -24,6 +24,11 @@
 #define ROUNDS  12
 #define LEAST   4
 
+size_t mha_shapley_pairs(const mha_importance_options *o, size_t documents)
+{
+    return o->draws > 0 ? o->draws : (PAIRS_IN_ALL + documents - 1) / documents;
+}
+
 /* One order of removal, on its way. */
 typedef struct walker {
     size_t document, sample;
@@ -252,9 +257,7 @@ mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err)
 {
     mha_importance *m = j->m;
     size_t U = m->units.count, D = m->documents;
-    shapley s = {.j = j, .pairs = m->options.draws};
-    if (s.pairs == 0)
-        s.pairs = (PAIRS_IN_ALL + D - 1) / D;
+    shapley s = {.j = j, .pairs = mha_shapley_pairs(&m->options, D)};
     s.step = U / ROUNDS > LEAST ? U / ROUNDS : LEAST;
     s.all = 2 * (double)D + 2 * (double)D * (double)s.pairs * (double)U;
     mha_status st = samples_make(&s, err);

@@ -1,8 +1,8 @@
-/* headchart.c: one column of the table of heads as a picture. It reads the finished table, so that
+/* headchart.c: one column of a table of heads as a picture. It reads the finished table, so that
  * picture and table cannot differ. */
+#include "cli/headchart.h"
 #include "base/fail.h"
 #include "base/mem.h"
-#include "cli/headtable.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,19 +20,25 @@ static int64_t cell_int(const mha_table *t, size_t row, const char *column)
     return value;
 }
 
-static double cell_real(const mha_table *t, size_t row, const char *column, const char *suffix)
+static double cell_real(const mha_table *t, size_t row, const char *column)
 {
-    char name[LABEL_BYTES];
-    snprintf(name, sizeof name, "%s%s", column, suffix);
-    size_t at = mha_table_find(t, name);
+    size_t at = column ? mha_table_find(t, column) : MHA_NO_COLUMN;
     return at == MHA_NO_COLUMN ? (double)NAN : mha_table_get_real(t, row, at);
 }
 
-/* "3", or "dec.cross.3" where the model has more than one stack or kind; with the head, "3.7". */
-static void row_label(const mha_headtable *h, size_t row, bool head, label out)
+/* The column that numbers the heads of a layer, or NULL. */
+static const char *head_column(const mha_table *t)
 {
-    const mha_table *t = h->table;
-    const mha_model_info *info = h->cli->info;
+    if (mha_table_find(t, "head") != MHA_NO_COLUMN)
+        return "head";
+    return mha_table_find(t, "group") != MHA_NO_COLUMN ? "group" : NULL;
+}
+
+/* "3", or "dec.cross.3" where the model has more than one stack or kind; with the head, "3.7". */
+static void row_label(const mha_headchart *c, size_t row, bool head, label out)
+{
+    const mha_table *t = c->table;
+    const mha_model_info *info = c->cli->info;
     const mha_attn_info *first = &info->attn[0], *last = &info->attn[info->attn_count - 1];
     bool full = first->stack != last->stack || first->kind != last->kind;
     int n = 0;
@@ -41,47 +47,63 @@ static void row_label(const mha_headtable *h, size_t row, bool head, label out)
                      mha_table_get_text(t, row, mha_table_find(t, "stack")),
                      mha_table_get_text(t, row, mha_table_find(t, "kind")));
     n += snprintf(out + n, LABEL_BYTES - (size_t)n, "%" PRId64, cell_int(t, row, "layer"));
-    if (head)
-        snprintf(out + n, LABEL_BYTES - (size_t)n, ".%" PRId64, cell_int(t, row, "head"));
+    if (head && head_column(t))
+        snprintf(out + n, LABEL_BYTES - (size_t)n, ".%" PRId64, cell_int(t, row, head_column(t)));
 }
 
-static mha_status bars_draw(mha_headtable *h, const mha_output *out, const mha_chart_options *chart,
-                            mha_err *err)
-{
-    const mha_table *t = h->table;
-    size_t n = mha_table_rows(t);
-    bool heads = mha_table_find(t, "head") != MHA_NO_COLUMN;
-    mha_bar *bars = NULL;
-    label *labels = NULL;
-    double confidence = 0.95;
+typedef struct bars {
+    mha_bar *items;
+    label *labels;
     char whiskers[32];
-    mha_status status;
-    MHA_TRY_GOTO(status, mha_args_real(&h->cli->args, MHA_OPT_CI, 0, 1, &confidence, err), out);
-    snprintf(whiskers, sizeof whiskers, "%g %% interval", 100 * confidence);
-    MHA_TRY_GOTO(status, mha_alloc((void **)&bars, n, sizeof *bars, err), out);
-    MHA_TRY_GOTO(status, mha_alloc((void **)&labels, n, sizeof *labels, err), out);
+} bars;
+
+static mha_status bars_make(bars *b, const mha_headchart *c, mha_bars *figure, mha_err *err)
+{
+    const mha_table *t = c->table;
+    size_t n = mha_table_rows(t);
+    bool whiskers = false;
+    double confidence = 0.95;
+    MHA_TRY(mha_args_real(&c->cli->args, MHA_OPT_CI, 0, 1, &confidence, err));
+    snprintf(b->whiskers, sizeof b->whiskers, "%g %% interval", 100 * confidence);
+    MHA_TRY(mha_alloc((void **)&b->items, n, sizeof *b->items, err));
+    MHA_TRY(mha_alloc((void **)&b->labels, n, sizeof *b->labels, err));
     for (size_t i = 0; i < n; i++) {
-        row_label(h, i, heads, labels[i]);
-        bars[i] = (mha_bar){labels[i], cell_real(t, i, h->column, ""),
-                            cell_real(t, i, h->column, "_lo"), cell_real(t, i, h->column, "_hi")};
+        row_label(c, i, true, b->labels[i]);
+        b->items[i] = (mha_bar){b->labels[i], cell_real(t, i, c->column), cell_real(t, i, c->lo),
+                                cell_real(t, i, c->hi)};
+        whiskers = whiskers || isfinite(b->items[i].lo);
     }
-    const mha_column *c = mha_table_column(t, mha_table_find(t, h->column));
-    mha_bars figure = {bars, n, c->name, c->unit, h->intervals ? whiskers : NULL};
-    status = mha_chart_bars(&figure, chart, out->path, err);
-out:
-    mha_free(bars);
-    mha_free(labels);
+    const mha_column *column = mha_table_column(t, mha_table_find(t, c->column));
+    *figure = (mha_bars){b->items, n, column->name, column->unit, whiskers ? b->whiskers : NULL};
+    return MHA_OK;
+}
+
+static void bars_release(bars *b)
+{
+    mha_free(b->items);
+    mha_free(b->labels);
+}
+
+static mha_status bars_draw(const mha_headchart *c, const char *path,
+                            const mha_chart_options *chart, mha_err *err)
+{
+    bars b = {0};
+    mha_bars figure;
+    mha_status status = bars_make(&b, c, &figure, err);
+    if (status == MHA_OK)
+        status = mha_chart_bars(&figure, chart, path, err);
+    bars_release(&b);
     return status;
 }
 
 /* The place of each table row in the picture: rows of one stack, kind and layer share a line. */
-static size_t lines_find(const mha_headtable *h, size_t *line, label *labels)
+static size_t lines_find(const mha_headchart *c, size_t *line, label *labels)
 {
     size_t count = 0;
-    for (size_t i = 0; i < mha_table_rows(h->table); i++) {
+    for (size_t i = 0; i < mha_table_rows(c->table); i++) {
         label name;
         size_t at = 0;
-        row_label(h, i, false, name);
+        row_label(c, i, false, name);
         while (at < count && strcmp(labels[at], name) != 0)
             at++;
         if (at == count)
@@ -98,15 +120,16 @@ typedef struct headmap {
     double *values;
 } headmap;
 
-static mha_status headmap_make(headmap *m, mha_headtable *h, mha_headmap *figure, mha_err *err)
+static mha_status headmap_make(headmap *m, const mha_headchart *c, mha_headmap *figure,
+                               mha_err *err)
 {
-    const mha_table *t = h->table;
+    const mha_table *t = c->table;
     size_t n = mha_table_rows(t), cols = 0, cells;
     MHA_TRY(mha_alloc((void **)&m->line, n, sizeof *m->line, err));
     MHA_TRY(mha_alloc((void **)&m->labels, n, sizeof *m->labels, err));
-    size_t rows = lines_find(h, m->line, m->labels);
+    size_t rows = lines_find(c, m->line, m->labels);
     for (size_t i = 0; i < n; i++) {
-        size_t head = (size_t)cell_int(t, i, "head");
+        size_t head = (size_t)cell_int(t, i, head_column(t));
         cols = head + 1 > cols ? head + 1 : cols;
     }
     if (mha_mul_overflows(rows, cols, &cells))
@@ -118,56 +141,84 @@ static mha_status headmap_make(headmap *m, mha_headtable *h, mha_headmap *figure
     for (size_t i = 0; i < cells; i++)
         m->values[i] = (double)NAN;
     for (size_t i = 0; i < n; i++)
-        m->values[m->line[i] * cols + (size_t)cell_int(t, i, "head")] =
-            cell_real(t, i, h->column, "");
+        m->values[m->line[i] * cols + (size_t)cell_int(t, i, head_column(t))] =
+            cell_real(t, i, c->column);
     for (size_t i = 0; i < rows; i++)
         m->row_labels[i] = m->labels[i];
     for (size_t i = 0; i < cols; i++) {
         snprintf(m->numbers[i], LABEL_BYTES, "%zu", i);
         m->col_labels[i] = m->numbers[i];
     }
-    const mha_column *c = mha_table_column(t, mha_table_find(t, h->column));
+    const mha_column *column = mha_table_column(t, mha_table_find(t, c->column));
     *figure = (mha_headmap){.values = m->values,
                             .rows = rows,
                             .cols = cols,
                             .row_labels = m->row_labels,
                             .col_labels = m->col_labels,
-                            .value_name = c->name,
-                            .unit = c->unit,
-                            .diverging = strcmp(c->name, "offset") == 0};
+                            .col_name = head_column(t),
+                            .value_name = column->name,
+                            .unit = column->unit,
+                            .diverging = c->diverging};
     return MHA_OK;
 }
 
-static mha_status map_draw(mha_headtable *h, const mha_output *out, const mha_chart_options *chart,
+static void headmap_release(headmap *m)
+{
+    mha_free(m->labels);
+    mha_free(m->numbers);
+    mha_free(m->row_labels);
+    mha_free(m->col_labels);
+    mha_free(m->line);
+    mha_free(m->values);
+}
+
+static mha_status map_draw(const mha_headchart *c, const char *path, const mha_chart_options *chart,
                            mha_err *err)
 {
     headmap m = {0};
     mha_headmap figure;
-    mha_status status = headmap_make(&m, h, &figure, err);
+    mha_status status = headmap_make(&m, c, &figure, err);
     if (status == MHA_OK)
-        status = mha_chart_headmap(&figure, chart, out->path, err);
-    mha_free(m.labels);
-    mha_free(m.numbers);
-    mha_free(m.row_labels);
-    mha_free(m.col_labels);
-    mha_free(m.line);
-    mha_free(m.values);
+        status = mha_chart_headmap(&figure, chart, path, err);
+    headmap_release(&m);
     return status;
 }
 
-mha_status mha_headtable_draw(mha_headtable *h, const mha_output *out,
+mha_status mha_headchart_draw(const mha_headchart *c, bool map, const char *path,
                               const mha_chart_options *chart, mha_err *err)
 {
-    const mha_args *args = &h->cli->args;
     mha_chart_options options = *chart;
     char about[128];
-    if (mha_args_has(args, MHA_OPT_PER_DOCUMENT))
-        return mha_fail(err, MHA_ERR_ARG, "a chart shows heads; --per-document is for tables");
-    snprintf(about, sizeof about, "%s, %zu documents, %zu tokens.", h->cli->info->family,
-             h->cli->inputs.count, h->cli->inputs.tokens);
+    snprintf(about, sizeof about, "%s, %zu documents, %zu tokens.", c->cli->info->family,
+             c->cli->inputs.count, c->cli->inputs.tokens);
     options.about = about;
-    h->cli->writing = true;
-    if (mha_args_has(args, MHA_OPT_TOP) || mha_args_has(args, MHA_OPT_BY_LAYER))
-        return bars_draw(h, out, &options, err);
-    return map_draw(h, out, &options, err);
+    c->cli->writing = true;
+    return map ? map_draw(c, path, &options, err) : bars_draw(c, path, &options, err);
+}
+
+mha_status mha_headchart_draw_both(const mha_headchart *c, size_t top, const char *path,
+                                   const mha_chart_options *chart, mha_err *err)
+{
+    headmap m = {0};
+    bars b = {0};
+    mha_headmap upper;
+    mha_bars lower;
+    mha_chart_options options = *chart;
+    char about[160];
+    size_t n = mha_table_rows(c->table);
+    snprintf(about, sizeof about, "%s, %zu documents, %zu tokens; bars: %s%zu of %zu.",
+             c->cli->info->family, c->cli->inputs.count, c->cli->inputs.tokens,
+             top < n ? "the first " : "", top < n ? top : n, n);
+    options.about = about;
+    c->cli->writing = true;
+    mha_status status = headmap_make(&m, c, &upper, err);
+    if (status == MHA_OK)
+        status = bars_make(&b, c, &lower, err);
+    if (status == MHA_OK) {
+        lower.count = top < n ? top : n;
+        status = mha_chart_heads(&upper, &lower, &options, path, err);
+    }
+    headmap_release(&m);
+    bars_release(&b);
+    return status;
 }

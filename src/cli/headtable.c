@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/mem.h"
+#include "cli/headchart.h"
 #include "cli/nearest.h"
 
 #include <math.h>
@@ -237,6 +238,25 @@ mha_status mha_headtable_arrange(mha_headtable *h, mha_err *err)
     if (top < mha_table_rows(h->table))
         mha_table_cut(h->table, top);
     return MHA_OK;
+}
+
+mha_status mha_headtable_draw(mha_headtable *h, const mha_output *out,
+                              const mha_chart_options *chart, mha_err *err)
+{
+    const mha_args *args = &h->cli->args;
+    char lo[NAME_BYTES], hi[NAME_BYTES];
+    if (mha_args_has(args, MHA_OPT_PER_DOCUMENT))
+        return mha_fail(err, MHA_ERR_ARG, "a chart shows heads; --per-document is for tables");
+    snprintf(lo, sizeof lo, "%s_lo", h->column);
+    snprintf(hi, sizeof hi, "%s_hi", h->column);
+    mha_headchart c = {.cli = h->cli,
+                       .table = h->table,
+                       .column = h->column,
+                       .lo = lo,
+                       .hi = hi,
+                       .diverging = strcmp(h->column, "offset") == 0};
+    bool map = !mha_args_has(args, MHA_OPT_TOP) && !mha_args_has(args, MHA_OPT_BY_LAYER);
+    return mha_headchart_draw(&c, map, out->path, chart, err);
 }
 
 void mha_headtable_release(mha_headtable *h)

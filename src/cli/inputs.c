@@ -133,7 +133,40 @@ static mha_status text_encode(mha_cli *cli, mha_input *in, const mha_source *s, 
     return mha_fail(err, MHA_ERR_LIMIT, "an empty document");
 }
 
-static mha_status input_encode(mha_cli *cli, mha_input *in, const mha_source *s, mha_err *err)
+/* The class that a label names, by its name or its number. Whether the model has that number is for
+ * the loss to say. */
+static mha_status label_find(int32_t *out, const mha_model_info *info, const char *label,
+                             mha_err *err)
+{
+    const char *end;
+    uint64_t number;
+    for (uint32_t i = 0; info->labels && i < info->classes; i++)
+        if (strcmp(info->labels[i], label) == 0) {
+            *out = (int32_t)i;
+            return MHA_OK;
+        }
+    if (!mha_parse_uint(label, &number, &end) || *end || number > INT32_MAX)
+        return mha_fail(err, MHA_ERR_FORMAT,
+                        "label '%s' is none of the model's %" PRIu32 " classes", label,
+                        info->classes);
+    *out = (int32_t)number;
+    return MHA_OK;
+}
+
+/* What is to be predicted, where a loss asks for it. */
+static mha_status truth_encode(mha_cli *cli, mha_input *in, const mha_source *s, mha_err *err)
+{
+    if (cli->info->head == MHA_HEAD_CLASS && s->label)
+        return label_find(&in->label, cli->info, s->label, err);
+    if (cli->info->head != MHA_HEAD_MASKED || !s->target)
+        return MHA_OK;
+    MHA_TRY(mha_need_tokenizer(cli, err));
+    return mha_tokenizer_encode(cli->tokenizer, s->target, s->target_n, s->pair, s->pair_n,
+                                !mha_args_has(&cli->args, MHA_OPT_NO_SPECIAL), &in->unmasked, err);
+}
+
+static mha_status input_encode(mha_cli *cli, mha_input *in, const mha_source *s, bool truths,
+                               mha_err *err)
 {
     bool reads_target = cli->info->layers[MHA_ENC] && cli->info->layers[MHA_DEC];
     in->has_special = cli->tokenizer != NULL;
@@ -141,11 +174,13 @@ static mha_status input_encode(mha_cli *cli, mha_input *in, const mha_source *s,
         MHA_TRY(text_encode(cli, in, s, err));
     else
         MHA_TRY(tokens_from_ids(&in->source, cli->tokenizer, s->ids, s->ids_n, err));
+    if (truths)
+        MHA_TRY(truth_encode(cli, in, s, err));
     if (!s->target && !s->target_ids)
         return MHA_OK;
     in->has_target = reads_target;
     if (!reads_target) {
-        if (s->file) /* a field of a file that other models read */
+        if (s->file || in->unmasked.n) /* a field of a file that other models read, or used */
             return MHA_OK;
         return mha_fail(err, MHA_ERR_ARG, "a target needs a decoder that reads an encoder");
     }
@@ -173,18 +208,20 @@ static void input_release(mha_input *in)
 {
     mha_tokens_release(&in->source);
     mha_tokens_release(&in->target);
+    mha_tokens_release(&in->unmasked);
 }
 
 /* One document: appended, or skipped with a note when it is one of several. */
-static mha_status input_add(mha_cli *cli, const mha_source *s, size_t index, uint64_t limit,
-                            mha_err *err)
+static mha_status input_add(mha_inputs *all, mha_cli *cli, const mha_source *s, size_t index,
+                            uint64_t limit, mha_err *err)
 {
-    mha_inputs *all = &cli->inputs;
-    mha_input in = {.index = index};
+    mha_input in = {.index = index, .label = -1};
     mha_err own = {0};
     char name[128];
-    mha_status status = input_encode(cli, &in, s, &own);
+    mha_status status = input_encode(cli, &in, s, all->truths, &own);
     bool cut = status == MHA_OK && tokens_cut(&in.source, in.from_text, limit);
+    if (cut)
+        tokens_cut(&in.unmasked, true, limit);
     mha_document d = input_document(&in);
     if (status == MHA_OK)
         status = mha_engine_check(cli->engine, &d, &own);
@@ -208,9 +245,9 @@ static mha_status input_add(mha_cli *cli, const mha_source *s, size_t index, uin
     return MHA_OK;
 }
 
-static mha_status inputs_fill(mha_cli *cli, const mha_sources *sources, mha_err *err)
+static mha_status inputs_fill(mha_inputs *all, mha_cli *cli, const mha_sources *sources,
+                              mha_err *err)
 {
-    mha_inputs *all = &cli->inputs;
     uint64_t docs = UINT64_MAX, limit = SIZE_MAX;
     MHA_TRY(mha_args_uint(&cli->args, MHA_OPT_MAX_DOCS, 1, UINT64_MAX, &docs, err));
     MHA_TRY(mha_args_uint(&cli->args, MHA_OPT_MAX_TOKENS, 1, SIZE_MAX, &limit, err));
@@ -222,7 +259,7 @@ static mha_status inputs_fill(mha_cli *cli, const mha_sources *sources, mha_err 
     MHA_TRY(mha_alloc((void **)&all->items, all->given, sizeof *all->items, err));
     MHA_TRY(mha_alloc((void **)&all->documents, all->given, sizeof *all->documents, err));
     for (size_t i = 0; i < all->given; i++)
-        MHA_TRY(input_add(cli, &sources->items[i], i, limit, err));
+        MHA_TRY(input_add(all, cli, &sources->items[i], i, limit, err));
     all->skipped += sources->empty_lines;
     if (sources->empty_lines)
         mha_note(cli, "skipped %zu empty line%s", sources->empty_lines,
@@ -247,9 +284,21 @@ mha_status mha_inputs_load(mha_cli *cli, mha_err *err)
     if (status == MHA_OK) {
         status = mha_sources_read(&sources, &cli->args, max_bytes, err);
         if (status == MHA_OK)
-            status = inputs_fill(cli, &sources, err);
+            status = inputs_fill(&cli->inputs, cli, &sources, err);
         mha_sources_release(&sources);
     }
+    return status;
+}
+
+mha_status mha_inputs_load_file(mha_inputs *all, mha_cli *cli, const char *path, mha_err *err)
+{
+    mha_sources sources;
+    uint64_t max_bytes = 0;
+    MHA_TRY(mha_limit_get(cli, "file", &max_bytes, err));
+    mha_status status = mha_sources_read_file(&sources, path, max_bytes, err);
+    if (status == MHA_OK)
+        status = inputs_fill(all, cli, &sources, err);
+    mha_sources_release(&sources);
     return status;
 }
 

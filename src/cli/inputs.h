@@ -14,7 +14,9 @@ typedef struct mha_input {
     bool from_text;   /* source: start, end and word are those of the text */
     bool target_text; /* target likewise */
     bool has_target;
-    bool has_special; /* the special flags mean something */
+    bool has_special;    /* the special flags mean something */
+    mha_tokens unmasked; /* with truths: the text behind the masks; empty when it was not given */
+    int32_t label;       /* with truths: the class, −1: none */
 } mha_input;
 
 typedef struct mha_inputs {
@@ -26,12 +28,16 @@ typedef struct mha_inputs {
     size_t truncated; /* cut by --max-tokens */
     size_t tokens;    /* all that are fed, targets too */
     bool targets;     /* every document has a target */
+    bool truths;      /* set before loading: labels and the texts behind masks are wanted too */
 } mha_inputs;
 
 /* Reads, tokenises and checks everything that the command line names; cli->model must be open.
  * A document that the model cannot take is an error when it is the only one, and is skipped and
  * named otherwise. */
 mha_status mha_inputs_load(mha_cli *cli, mha_err *err);
+/* The documents of one more file into `all`, under the same options and with the same notes.
+ * Release `all` in any case. */
+mha_status mha_inputs_load_file(mha_inputs *all, mha_cli *cli, const char *path, mha_err *err);
 /* Document i; a decoder that reads an encoder starts from its start token when there is no target.
  * *start is the caller's room for that token. */
 mha_document mha_inputs_complete(const mha_cli *cli, size_t i, int32_t *start);

@@ -49,6 +49,14 @@ const mha_command mha_commands[MHA_CMD_COUNT] = {
      "or SVG. Long texts are pooled to tiles, which the figure says.",
      "mha-inspect heatmap sample:shakespeare --text \"To be, or not to be\" --heads 0.1 "
      "-o head.png"},
+    {MHA_CMD_IMPORTANCE, "importance", mha_cmd_importance, "which heads matter, and how surely",
+     "MODEL INPUT [options]",
+     "Scores every head by what the model's loss would lose without it, with bootstrap intervals "
+     "over the documents and the split-half reliability of the ranking. Several methods at once "
+     "are compared. An -o with the suffix of a picture draws the grid of layers and heads above "
+     "the sorted scores with their intervals.",
+     "mha-inspect importance sample:shakespeare --text \"To be, or not to be\" --method "
+     "ablate-zero"},
     {MHA_CMD_HELP, "help", mha_cmd_help, "help on a command or topic", "[COMMAND|TOPIC]",
      "Without an argument lists the commands. Topics: inputs, selection, arrays, formats, exit, "
      "environment. 'help man' and 'help completion' print the manual page and the completion "

@@ -7,13 +7,17 @@
 #define MAPS    (1u << MHA_CMD_MAPS)
 #define HEADS   (1u << MHA_CMD_HEADS)
 #define HEATMAP (1u << MHA_CMD_HEATMAP)
+#define IMPORT  (1u << MHA_CMD_IMPORTANCE)
 #define HELP    (1u << MHA_CMD_HELP)
 
-#define ENGINE  (RUN | MAPS | HEADS | HEATMAP)
+#define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT)
 #define INPUT   (TOKENS | ENGINE)
 #define MODEL   (INFO | INPUT)
 #define PATTERN (MAPS | HEADS | HEATMAP)
-#define FIGURE  (HEADS | HEATMAP)
+#define CHOICE  (PATTERN | IMPORT)
+#define SCORES  IMPORT
+#define TABLES  (HEADS | IMPORT)
+#define FIGURE  (HEADS | HEATMAP | IMPORT)
 #define ALL     (MODEL | HELP)
 
 const mha_option mha_options[MHA_OPT_COUNT] = {
@@ -51,31 +55,48 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "draws each new token; see --temperature, --top, --seed"},
     {MHA_OPT_TEMPERATURE, MHA_GROUP_COMMAND, RUN, "--temperature", "X", "1",
      "divides the logits before drawing"},
-    {MHA_OPT_TOP, MHA_GROUP_COMMAND, RUN | HEADS, "--top", "K", NULL,
-     "run: answers shown (10), or tokens drawn from (all); heads: only the first K rows"},
+    {MHA_OPT_TOP, MHA_GROUP_COMMAND, RUN | TABLES, "--top", "K", NULL,
+     "run: answers shown (10), or tokens drawn from (all); tables: only the first K rows"},
 
     {MHA_OPT_SITES, MHA_GROUP_COMMAND, MAPS, "--sites", "LIST", "pattern",
      "what to write: pattern scores q k v z head_out embed resid hidden logits"},
-    {MHA_OPT_LAYERS, MHA_GROUP_COMMAND, PATTERN, "--layers", "LIST", "all", "layers from 0: 0,3-5"},
-    {MHA_OPT_HEADS, MHA_GROUP_COMMAND, PATTERN, "--heads", "LIST", "all",
+    {MHA_OPT_LAYERS, MHA_GROUP_COMMAND, CHOICE, "--layers", "LIST", "all", "layers from 0: 0,3-5"},
+    {MHA_OPT_HEADS, MHA_GROUP_COMMAND, CHOICE, "--heads", "LIST", "all",
      "heads as LAYER.HEAD: 4.7,5.* or in full enc.self.4.7"},
-    {MHA_OPT_STACK, MHA_GROUP_COMMAND, PATTERN, "--stack", "enc|dec", "both",
+    {MHA_OPT_STACK, MHA_GROUP_COMMAND, CHOICE, "--stack", "enc|dec", "both",
      "only this stack of layers"},
-    {MHA_OPT_KIND, MHA_GROUP_COMMAND, PATTERN, "--kind", "self|cross", "both",
+    {MHA_OPT_KIND, MHA_GROUP_COMMAND, CHOICE, "--kind", "self|cross", "both",
      "only this kind of attention"},
     {MHA_OPT_WORDS, MHA_GROUP_COMMAND, PATTERN, "--words", NULL, NULL,
      "merges pieces to words: sum over key pieces, mean over query pieces"},
-    {MHA_OPT_SPECIAL, MHA_GROUP_COMMAND, FIGURE, "--special", "keep|mass|renorm", "keep",
+    {MHA_OPT_SPECIAL, MHA_GROUP_COMMAND, HEADS | HEATMAP, "--special", "keep|mass|renorm", "keep",
      "special tokens: keep them, drop them with their mass, or drop and renormalise"},
-    {MHA_OPT_PER_DOCUMENT, MHA_GROUP_COMMAND, HEADS, "--per-document", NULL, NULL,
+    {MHA_OPT_PER_DOCUMENT, MHA_GROUP_COMMAND, TABLES, "--per-document", NULL, NULL,
      "one row a document and head"},
-    {MHA_OPT_BY_LAYER, MHA_GROUP_COMMAND, HEADS, "--by-layer", NULL, NULL,
+    {MHA_OPT_BY_LAYER, MHA_GROUP_COMMAND, TABLES, "--by-layer", NULL, NULL,
      "one row a layer: the mean of its heads"},
-    {MHA_OPT_SORT, MHA_GROUP_COMMAND, HEADS, "--sort", "COL", NULL,
+    {MHA_OPT_SORT, MHA_GROUP_COMMAND, TABLES, "--sort", "COL", NULL,
      "orders rows by a column, largest first; -COL smallest first"},
-    {MHA_OPT_BOOTSTRAP, MHA_GROUP_COMMAND, HEADS, "--bootstrap", "N", "2000",
+    {MHA_OPT_METHOD, MHA_GROUP_COMMAND, SCORES, "--method", "M", "gradient",
+     "gradient fisher ablate-zero ablate-mean ablate-resample all-but-one dla shapley l0; "
+     "importance "
+     "takes several: M,M"},
+    {MHA_OPT_LOSS, MHA_GROUP_COMMAND, SCORES, "--loss", "auto|next|masked|target|class|logit-diff",
+     "auto", "what the model is to predict"},
+    {MHA_OPT_LOGIT_DIFF, MHA_GROUP_COMMAND, SCORES, "--logit-diff", "A,B", NULL,
+     "two tokens (or ids, or classes): the loss is the logit of B less that of A at the last "
+     "position"},
+    {MHA_OPT_MASK_RATE, MHA_GROUP_COMMAND, SCORES, "--mask-rate", "P", "0.15",
+     "masked loss: share of the tokens that are masked"},
+    {MHA_OPT_UNIT, MHA_GROUP_COMMAND, SCORES, "--unit", "head|kv-group|layer", "head",
+     "what is taken out at once"},
+    {MHA_OPT_REFERENCE, MHA_GROUP_COMMAND, SCORES, "--reference", "F", "the input",
+     "ablate-mean and -resample: documents that the replacement comes from"},
+    {MHA_OPT_DRAWS, MHA_GROUP_COMMAND, SCORES, "--draws", "N", "by method",
+     "ablate-resample: replacements of each document (10); shapley: pairs of orders of each"},
+    {MHA_OPT_BOOTSTRAP, MHA_GROUP_COMMAND, TABLES, "--bootstrap", "N", "2000",
      "resamples of the documents for intervals; 0: none"},
-    {MHA_OPT_CI, MHA_GROUP_COMMAND, HEADS, "--ci", "P", "0.95", "coverage of the intervals"},
+    {MHA_OPT_CI, MHA_GROUP_COMMAND, TABLES, "--ci", "P", "0.95", "coverage of the intervals"},
 
     {MHA_OPT_ROWS, MHA_GROUP_FIGURE, HEATMAP, "--rows", "A-B", "all", "query tokens shown, from 0"},
     {MHA_OPT_COLS, MHA_GROUP_FIGURE, HEATMAP, "--cols", "A-B", "all", "key tokens shown, from 0"},

@@ -15,6 +15,7 @@ typedef enum mha_command_id {
     MHA_CMD_MAPS,
     MHA_CMD_HEADS,
     MHA_CMD_HEATMAP,
+    MHA_CMD_IMPORTANCE,
     MHA_CMD_HELP,
     MHA_CMD_COUNT
 } mha_command_id;
@@ -47,6 +48,13 @@ typedef enum mha_option_id {
     MHA_OPT_PER_DOCUMENT,
     MHA_OPT_BY_LAYER,
     MHA_OPT_SORT,
+    MHA_OPT_METHOD,
+    MHA_OPT_LOSS,
+    MHA_OPT_LOGIT_DIFF,
+    MHA_OPT_MASK_RATE,
+    MHA_OPT_UNIT,
+    MHA_OPT_REFERENCE,
+    MHA_OPT_DRAWS,
     MHA_OPT_BOOTSTRAP,
     MHA_OPT_CI,
     MHA_OPT_ROWS,

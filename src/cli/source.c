@@ -134,6 +134,7 @@ static mha_status add_file(mha_sources *s, const char *path, bool ids, uint64_t 
         d->pair_n = c.pair_n;
         d->target = c.target;
         d->target_n = c.target_n;
+        d->label = c.label;
     }
     return MHA_OK;
 }
@@ -192,6 +193,12 @@ mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_b
         text = g->id == MHA_OPT_TEXT;
     }
     return MHA_OK;
+}
+
+mha_status mha_sources_read_file(mha_sources *s, const char *path, uint64_t max_bytes, mha_err *err)
+{
+    *s = (mha_sources){0};
+    return add_file(s, path, false, max_bytes, err);
 }
 
 void mha_sources_release(mha_sources *s)

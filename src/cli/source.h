@@ -9,6 +9,7 @@
 typedef struct mha_source {
     const char *text, *pair, *target; /* borrowed from argv or a corpus */
     size_t text_n, pair_n, target_n;
+    const char *label;         /* a field of files; NULL: none */
     int32_t *ids, *target_ids; /* owned, NULL: none */
     size_t ids_n, target_ids_n;
     const char *file; /* where it came from; NULL: the command line */
@@ -26,6 +27,9 @@ typedef struct mha_sources {
 /* Everything that --text, --pair, --target, --file, --ids, --target-ids and --ids-file name, in
  * their order. Release in any case. */
 mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_bytes, mha_err *err);
+/* The documents of one file alone. */
+mha_status mha_sources_read_file(mha_sources *s, const char *path, uint64_t max_bytes,
+                                 mha_err *err);
 void mha_sources_release(mha_sources *s);
 
 /* "corpus.txt:17" or "document 2", for messages. */

@@ -1,6 +1,7 @@
 /* bars.c: horizontal bars with whiskers, in the order given. With more bars than can be labelled
  * every k-th label is there, and that is said. */
 #include "render/axis.h"
+#include "render/parts.h"
 
 #include "base/fail.h"
 
@@ -15,7 +16,7 @@
 #define EDGE        0.02 /* of the range, beyond the farthest end */
 #define GRID        0.35
 
-typedef struct bars_layout {
+struct mha_bars_part {
     const mha_bars *figure;
     mha_label *labels;
     mha_axis axis;
@@ -25,7 +26,9 @@ typedef struct bars_layout {
     double width, height;
     double side; /* room at the right for half a tick label */
     char name[256];
-} bars_layout;
+};
+
+typedef struct mha_bars_part bars_layout;
 
 /* From 0, or below it, to the farthest end of a bar or whisker. */
 static void range_find(bars_layout *l)
@@ -148,36 +151,59 @@ static void bars_draw(const bars_layout *l, mha_figure *f, double x, double y)
     mha_figure_rect(f, x + zero - MHA_FIGURE_LINE / 2, y, MHA_FIGURE_LINE, l->height, f->text);
 }
 
-static mha_status chart_draw(const bars_layout *l, mha_figure *f, mha_err *err)
+/* Ticks, their numbers, and the name under the bars. */
+static double room_below(const mha_figure *f)
 {
-    double x = l->rows.room + MHA_FIGURE_LINE, y = MHA_FIGURE_LINE;
-    double below = MHA_FIGURE_TICK + MHA_FIGURE_GAP + 2 * f->size * MHA_FONT_LINE + 1;
+    return MHA_FIGURE_TICK + MHA_FIGURE_GAP + 2 * f->size * MHA_FONT_LINE + 1;
+}
+
+mha_status mha_bars_part_make(mha_bars_part **out, mha_part *part, mha_figure *f,
+                              const mha_bars *figure, mha_err *err)
+{
+    void *p = NULL;
+    assert(figure->value_name);
+    if (figure->count == 0)
+        return mha_fail(err, MHA_ERR_ARG, "%s: no bars to draw", f->path);
+    MHA_TRY(mha_arena_alloc(&p, &f->arena, 1, sizeof **out, err));
+    bars_layout *l = *out = p;
+    l->figure = figure;
+    MHA_TRY(layout_make(l, f, err));
+    *part =
+        (mha_part){l->height + room_below(f) + 2 * MHA_FIGURE_LINE, l->rows.room + MHA_FIGURE_LINE};
+    return MHA_OK;
+}
+
+mha_status mha_bars_part_draw(const mha_bars_part *l, mha_figure *f, double y, mha_err *err)
+{
+    double x = l->rows.room + MHA_FIGURE_LINE;
     char *name = NULL;
-    MHA_TRY(mha_figure_begin(f, l->height + below + 2 * MHA_FIGURE_LINE, x, err));
+    y += MHA_FIGURE_LINE;
     grid_draw(l, f, x, y);
     bars_draw(l, f, x, y);
     mha_figure_rect(f, x, y + l->height, l->width, MHA_FIGURE_LINE, f->line);
     mha_axis_draw(&l->rows, f, x, y, l->height);
     MHA_TRY(mha_figure_text(&name, f, l->name, err));
     mha_figure_put(f, name, f->size, x + l->width / 2,
-                   y + l->height + below - MHA_FONT_DESCENT * f->size, MHA_ANCHOR_MIDDLE, 0,
+                   y + l->height + room_below(f) - MHA_FONT_DESCENT * f->size, MHA_ANCHOR_MIDDLE, 0,
                    f->text);
-    return mha_figure_end(f, err);
+    return MHA_OK;
 }
 
 mha_status mha_chart_bars(const mha_bars *figure, const mha_chart_options *o, const char *path,
                           mha_err *err)
 {
     mha_figure f;
-    bars_layout l = {.figure = figure};
-    assert(figure->value_name);
-    if (figure->count == 0)
-        return mha_fail(err, MHA_ERR_ARG, "%s: no bars to draw", path);
+    mha_part part;
+    mha_bars_part *bars = NULL;
     mha_status status = mha_figure_open(&f, o, path, false, err);
     if (status == MHA_OK)
-        status = layout_make(&l, &f, err);
+        status = mha_bars_part_make(&bars, &part, &f, figure, err);
     if (status == MHA_OK)
-        status = chart_draw(&l, &f, err);
+        status = mha_figure_begin(&f, part.height, part.left, err);
+    if (status == MHA_OK)
+        status = mha_bars_part_draw(bars, &f, 0, err);
+    if (status == MHA_OK)
+        status = mha_figure_end(&f, err);
     mha_figure_close(&f);
     return status;
 }

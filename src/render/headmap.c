@@ -2,6 +2,7 @@
  * be too small to read are left out, and that is said; the colours stay. */
 #include "render/axis.h"
 #include "render/heat.h"
+#include "render/parts.h"
 
 #include "base/fail.h"
 #include "store/number.h"
@@ -15,7 +16,7 @@
 #define NUMBER_LEAST  4.0
 #define BAR_SHORTEST  36.0
 
-typedef struct headmap_layout {
+struct mha_headmap_part {
     const mha_headmap *figure;
     double *values; /* [rows, cols] in units of `factor` */
     double factor;
@@ -28,7 +29,9 @@ typedef struct headmap_layout {
     double width, height;
     double number_size; /* 0: no numbers */
     int decimals;       /* of the numbers */
-} headmap_layout;
+};
+
+typedef struct mha_headmap_part headmap_layout;
 
 /* Very small or large values are shown in thousandths, thousands and so on: digits that fit. */
 static double factor_of(const mha_headmap *g)
@@ -218,39 +221,76 @@ static void gaps_draw(const headmap_layout *l, mha_figure *f, double x, double y
         mha_figure_rect(f, x, y + (double)r * down - line / 2, l->width, line, f->background);
 }
 
-static mha_status headmap_draw(const headmap_layout *l, mha_figure *f, mha_err *err)
+static double bar_height(const headmap_layout *l)
 {
-    double x = l->rows.room + MHA_FIGURE_LINE, y = MHA_FIGURE_LINE;
-    double bar_height = fmax(l->height, BAR_SHORTEST);
-    double content = fmax(fmax(l->height + l->cols.room, bar_height), l->bar.name_width);
-    MHA_TRY(mha_figure_begin(f, content + 2 * MHA_FIGURE_LINE, x, err));
+    return fmax(l->height, BAR_SHORTEST);
+}
+
+static double content_height(const headmap_layout *l)
+{
+    return fmax(fmax(l->height + l->cols.room, bar_height(l)), l->bar.name_width);
+}
+
+bool mha_headmap_diverges(const mha_headmap *figure)
+{
+    for (size_t i = 0; i < figure->rows * figure->cols; i++)
+        if (figure->values[i] < 0)
+            return true;
+    return figure->diverging;
+}
+
+mha_status mha_headmap_part_make(mha_headmap_part **out, mha_part *part, mha_figure *f,
+                                 const mha_headmap *figure, mha_err *err)
+{
+    void *p = NULL;
+    assert(figure->rows > 0 && figure->cols > 0 && figure->value_name);
+    *out = NULL;
+    MHA_TRY(mha_arena_alloc(&p, &f->arena, 1, sizeof **out, err));
+    headmap_layout *l = *out = p;
+    l->figure = figure;
+    MHA_TRY(layout_make(l, f, err));
+    *part = (mha_part){content_height(l) + 2 * MHA_FIGURE_LINE, l->rows.room + MHA_FIGURE_LINE};
+    return MHA_OK;
+}
+
+mha_status mha_headmap_part_draw(const mha_headmap_part *l, mha_figure *f, double y, mha_err *err)
+{
+    double x = l->rows.room + MHA_FIGURE_LINE;
     x = mha_canvas_snap(f->canvas, x + f->left) - f->left;
-    y = mha_canvas_snap(f->canvas, y + f->top) - f->top;
+    y = mha_canvas_snap(f->canvas, y + MHA_FIGURE_LINE + f->top) - f->top;
     MHA_TRY(mha_figure_map(f, l->map, &l->scale, x, y, l->width, l->height, err));
     gaps_draw(l, f, x, y);
     mha_figure_frame(f, x, y, l->width, l->height);
     numbers_draw(l, f, x, y);
     mha_axis_draw(&l->rows, f, x, y, l->height);
     mha_axis_draw(&l->cols, f, x, y + l->height, l->width);
-    mha_colorbar_draw(&l->bar, f, x + l->width, y, bar_height, content - bar_height);
-    return mha_figure_end(f, err);
+    mha_colorbar_draw(&l->bar, f, x + l->width, y, bar_height(l),
+                      content_height(l) - bar_height(l));
+    return MHA_OK;
+}
+
+void mha_headmap_part_release(mha_headmap_part *p)
+{
+    if (p != NULL)
+        mha_heat_free(p->map);
 }
 
 mha_status mha_chart_headmap(const mha_headmap *figure, const mha_chart_options *o,
                              const char *path, mha_err *err)
 {
     mha_figure f;
-    headmap_layout l = {.figure = figure};
-    bool diverging = figure->diverging;
-    assert(figure->rows > 0 && figure->cols > 0 && figure->value_name);
-    for (size_t i = 0; i < figure->rows * figure->cols; i++)
-        diverging = diverging || figure->values[i] < 0;
-    mha_status status = mha_figure_open(&f, o, path, diverging, err);
+    mha_part part;
+    mha_headmap_part *map = NULL;
+    mha_status status = mha_figure_open(&f, o, path, mha_headmap_diverges(figure), err);
     if (status == MHA_OK)
-        status = layout_make(&l, &f, err);
+        status = mha_headmap_part_make(&map, &part, &f, figure, err);
     if (status == MHA_OK)
-        status = headmap_draw(&l, &f, err);
-    mha_heat_free(l.map);
+        status = mha_figure_begin(&f, part.height, part.left, err);
+    if (status == MHA_OK)
+        status = mha_headmap_part_draw(map, &f, 0, err);
+    if (status == MHA_OK)
+        status = mha_figure_end(&f, err);
+    mha_headmap_part_release(map);
     mha_figure_close(&f);
     return status;
 }

@@ -1,0 +1,38 @@
+/* scoring.h: what commands that measure a loss share: its options, what the documents are to
+ * predict, which heads are meant. */
+#ifndef MHA_CLI_SCORING_H
+#define MHA_CLI_SCORING_H
+
+#include "cli/select.h"
+#include "mha/analysis.h"
+
+/* Documents and what they are to predict. */
+typedef struct mha_measured {
+    mha_truth *truths;
+    mha_losses *losses;
+} mha_measured;
+
+typedef struct mha_scoring {
+    mha_cli *cli;
+    mha_loss_options loss;
+    mha_measured input; /* of cli->inputs */
+    mha_selection selection;
+    mha_inputs reference;           /* --reference */
+    mha_importance_options options; /* all but the method */
+} mha_scoring;
+
+mha_status mha_methods_parse(mha_importance_method *out, size_t *count, const mha_args *args,
+                             mha_err *err);
+
+/* Opens model, engine, inputs and losses, and reads the options of both. A model without a read-out
+ * and documents with nothing to predict are failures (exit 1). Release in any case. */
+mha_status mha_scoring_open(mha_scoring *s, mha_cli *cli, mha_err *err);
+void mha_scoring_release(mha_scoring *s);
+/* The same loss on other documents, which must outlive it. */
+mha_status mha_measured_make(mha_measured *out, const mha_scoring *s, const mha_inputs *in,
+                             mha_err *err);
+void mha_measured_release(mha_measured *m);
+/* "loss", "seed" and so on into a result's settings. */
+mha_status mha_scoring_describe(const mha_scoring *s, mha_meta *settings, mha_err *err);
+
+#endif
