@@ -74,7 +74,8 @@ static mha_status bars_make(bars *b, const mha_headchart *c, mha_bars *figure, m
         whiskers = whiskers || isfinite(b->items[i].lo);
     }
     const mha_column *column = mha_table_column(t, mha_table_find(t, c->column));
-    *figure = (mha_bars){b->items, n, column->name, column->unit, whiskers ? b->whiskers : NULL};
+    *figure = (mha_bars){b->items, n, c->name ? c->name : column->name,
+                         c->unit ? c->unit : column->unit, whiskers ? b->whiskers : NULL};
     return MHA_OK;
 }
 
@@ -156,8 +157,8 @@ static mha_status headmap_make(headmap *m, const mha_headchart *c, mha_headmap *
                             .row_labels = m->row_labels,
                             .col_labels = m->col_labels,
                             .col_name = head_column(t),
-                            .value_name = column->name,
-                            .unit = column->unit,
+                            .value_name = c->name ? c->name : column->name,
+                            .unit = c->unit ? c->unit : column->unit,
                             .diverging = c->diverging};
     return MHA_OK;
 }

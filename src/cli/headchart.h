@@ -8,8 +8,9 @@ typedef struct mha_headchart {
     mha_cli *cli;
     const mha_table *table; /* rows are heads, groups of heads, or layers */
     const char *column;
-    const char *lo, *hi; /* columns with the ends of its intervals; NULL: none */
-    bool diverging;      /* 0 is the middle */
+    const char *lo, *hi;     /* columns with the ends of its intervals; NULL: none */
+    bool diverging;          /* 0 is the middle */
+    const char *name, *unit; /* of the values; NULL: the column's */
 } mha_headchart;
 
 /* A map of layers and heads, or bars of the rows in their order. */

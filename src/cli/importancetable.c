@@ -8,6 +8,7 @@
 #include "cli/nearest.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CHECKED_TOKENS 16
@@ -43,7 +44,7 @@ static const mha_column columns[COLUMNS] = {
     [HEAD] = {"head", "", "original number, from 0", MHA_COLUMN_INT},
     [METHOD] = {"method", "", "how the score was measured", MHA_COLUMN_TEXT},
     [SCORE] = {"score", "", "importance: higher is more important", MHA_COLUMN_REAL},
-    [SIGNED] = {"signed", "nats", "estimated rise of the loss without the head", MHA_COLUMN_REAL},
+    [SIGNED] = {"signed", "", "estimated rise of the loss without the head", MHA_COLUMN_REAL},
     [SCORE_LAYER] = {"score_layer", "", "score over the l2 norm of its layer's scores",
                      MHA_COLUMN_REAL},
     [LO] = {"lo", "", "lower end of the score's interval over documents", MHA_COLUMN_REAL},
@@ -76,6 +77,15 @@ static bool has_column(const mha_importancetable *t, int c)
     }
 }
 
+/* Whether scores are rises of the loss themselves. */
+static bool scores_are_losses(const mha_importancetable *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (t->methods[i] < MHA_ABLATE_ZERO || t->methods[i] > MHA_SHAPLEY)
+            return false;
+    return true;
+}
+
 static void layout_make(layout *l, const mha_importancetable *t)
 {
     bool logits = mha_losses_kind(t->scoring.input.losses) == MHA_LOSS_LOGIT_DIFF;
@@ -89,8 +99,8 @@ static void layout_make(layout *l, const mha_importancetable *t)
         if (c == HEAD && t->scoring.options.unit == MHA_UNIT_KV_GROUP)
             l->columns[l->count] =
                 (mha_column){"group", "", "heads of one key/value head, from 0", MHA_COLUMN_INT};
-        if (c == SIGNED && logits)
-            l->columns[l->count].unit = "logits";
+        if (c == SIGNED || ((c == SCORE || c == LO || c == HI) && scores_are_losses(t)))
+            l->columns[l->count].unit = logits ? "logits" : "nats";
         l->count++;
     }
 }
@@ -347,12 +357,15 @@ mha_status mha_importancetable_draw(mha_importancetable *t, const mha_output *ou
                                     const mha_chart_options *chart, mha_err *err)
 {
     bool score = strcmp(t->column, columns[SCORE].name) == 0;
+    char name[64];
     uint64_t top = BARS;
     mha_headchart c = {.cli = t->cli,
                        .table = t->table,
                        .column = t->column,
                        .lo = score ? columns[LO].name : NULL,
                        .hi = score ? columns[HI].name : NULL};
+    snprintf(name, sizeof name, "importance, %s", mha_importance_name(t->methods[0]));
+    c.name = score ? name : NULL;
     MHA_TRY(mha_args_uint(&t->cli->args, MHA_OPT_TOP, 1, SIZE_MAX, &top, err));
     MHA_TRY(mha_table_sort(t->table, mha_table_find(t->table, t->column), !t->ascending, err));
     if (t->scoring.options.unit == MHA_UNIT_LAYER)

@@ -4,7 +4,7 @@ _mha_inspect()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap help" -- "$word"))
+        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap importance help" -- "$word"))
         return
     fi
     case $before in
@@ -27,6 +27,13 @@ _mha_inspect()
     --kind) COMPREPLY=($(compgen -W "self cross" -- "$word")); return ;;
     --special) COMPREPLY=($(compgen -W "keep mass renorm" -- "$word")); return ;;
     --sort) return ;;
+    --method) return ;;
+    --loss) COMPREPLY=($(compgen -W "auto next masked target class logit-diff" -- "$word")); return ;;
+    --logit-diff) return ;;
+    --mask-rate) return ;;
+    --unit) COMPREPLY=($(compgen -W "head kv-group layer" -- "$word")); return ;;
+    --reference) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --draws) return ;;
     --bootstrap) return ;;
     --ci) return ;;
     --rows) return ;;
@@ -56,6 +63,7 @@ _mha_inspect()
     maps) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --sites --layers --heads --stack --kind --words -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     heads) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --words --special --per-document --by-layer --sort --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     heatmap) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --words --special --rows --cols --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    importance) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --per-document --by-layer --sort --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     help) options="--version --help" ;;
     *) return ;;
     esac
