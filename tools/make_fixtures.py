@@ -123,6 +123,49 @@ T5 = dict(
     decoder_start_token_id=0,
 )
 THREE = {"num_labels": 3}
+SMALL_BERT = dict(BERT, hidden_size=14, num_attention_heads=2, num_hidden_layers=1, vocab_size=47)
+ALBERT = dict(
+    vocab_size=53,
+    embedding_size=11,
+    hidden_size=20,
+    num_hidden_layers=3,
+    num_hidden_groups=2,
+    num_attention_heads=4,
+    intermediate_size=27,
+    max_position_embeddings=29,
+)
+ELECTRA = dict(
+    vocab_size=53,
+    embedding_size=11,
+    hidden_size=18,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=25,
+    max_position_embeddings=29,
+)
+MPNET = dict(
+    vocab_size=53,
+    hidden_size=18,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=25,
+    max_position_embeddings=43,
+    layer_norm_eps=1e-5,
+)
+ESM = dict(
+    vocab_size=33,
+    hidden_size=20,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=27,
+    max_position_embeddings=40,
+    layer_norm_eps=1e-5,
+    mask_token_id=32,
+    pad_token_id=1,
+    position_embedding_type="rotary",
+    rope_theta=100.0,
+    token_dropout=True,
+)
 
 # name: (class, config, lengths of the documents, dtype of the file)
 MODELS = {
@@ -238,6 +281,79 @@ MODELS = {
         (5, 11),
         torch.bfloat16,
     ),
+    "bert-token": (
+        "BertForTokenClassification",
+        tf.BertConfig(**SMALL_BERT, **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "bert-span": ("BertForQuestionAnswering", tf.BertConfig(**SMALL_BERT), (4, 9), torch.float32),
+    "roberta-token": (
+        "RobertaForTokenClassification",
+        tf.RobertaConfig(**dict(ROBERTA, num_hidden_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "roberta-span": (
+        "RobertaForQuestionAnswering",
+        tf.RobertaConfig(**dict(ROBERTA, num_hidden_layers=1)),
+        (4, 9),
+        torch.float32,
+    ),
+    "distilbert-token": (
+        "DistilBertForTokenClassification",
+        tf.DistilBertConfig(**dict(DISTIL, n_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "distilbert-span": (
+        "DistilBertForQuestionAnswering",
+        tf.DistilBertConfig(**dict(DISTIL, n_layers=1)),
+        (4, 9),
+        torch.float32,
+    ),
+    "xlm-roberta": (
+        "XLMRobertaForMaskedLM",
+        tf.XLMRobertaConfig(**dict(ROBERTA, num_hidden_layers=1)),
+        (4, 9),
+        torch.float32,
+    ),
+    "albert-mlm": ("AlbertForMaskedLM", tf.AlbertConfig(**ALBERT), (7, 13), torch.float32),
+    "albert-class": (
+        "AlbertForSequenceClassification",
+        tf.AlbertConfig(**dict(ALBERT, num_hidden_groups=1, hidden_act="gelu"), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "electra-generator": ("ElectraForMaskedLM", tf.ElectraConfig(**ELECTRA), (7, 13), torch.float32),
+    "electra-detector": (
+        "ElectraForPreTraining",
+        tf.ElectraConfig(**dict(ELECTRA, embedding_size=18)),
+        (4, 9),
+        torch.float32,
+    ),
+    "electra-class": (
+        "ElectraForSequenceClassification",
+        tf.ElectraConfig(**dict(ELECTRA, num_hidden_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "mpnet-mlm": ("MPNetForMaskedLM", tf.MPNetConfig(**MPNET), (7, 25), torch.float32),
+    "mpnet-class": (
+        "MPNetForSequenceClassification",
+        tf.MPNetConfig(**dict(MPNET, num_hidden_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "esm-mlm": ("EsmForMaskedLM", tf.EsmConfig(**ESM), (9, 15), torch.float32),
+    "esm-class": (
+        "EsmForSequenceClassification",
+        tf.EsmConfig(
+            **dict(ESM, position_embedding_type="absolute", emb_layer_norm_before=True), **THREE
+        ),
+        (4, 9),
+        torch.float32,
+    ),
     "gpt2-f16": ("GPT2LMHeadModel", tf.GPT2Config(**GPT2), (5, 11), torch.float16),
 }
 
@@ -295,6 +411,8 @@ def documents(config, lengths, seed):
         elif target:
             rest = rng.integers(3, config.vocab_size, target - 1)
             doc["decoder_input_ids"] = np.concatenate([[config.decoder_start_token_id], rest])
+        if getattr(config, "mask_token_id", None) is not None and n == 1:
+            doc["input_ids"][[2, 5]] = config.mask_token_id
         if getattr(config, "type_vocab_size", 0) == 2 and n == 1:
             doc["token_type_ids"] = (np.arange(width) >= width // 2).astype(np.int64)
         yield doc
@@ -317,6 +435,11 @@ def check_loaded(model, out):
     """The library must have used every tensor of the file, each as it stands there."""
     have = model.state_dict()
     for key, value in load_file(out / "model.safetensors").items():
+        # ESM is saved under older names.
+        key = key.replace("LayerNorm.gamma", "LayerNorm.weight")
+        key = key.replace("LayerNorm.beta", "LayerNorm.bias")
+        if key.endswith("rotary_embeddings.inv_freq"):
+            key = "esm.rotary_embeddings.inv_freq"
         assert torch.equal(have[key], value.double()), key
 
 

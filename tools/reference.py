@@ -8,7 +8,9 @@ then run a second time with the library's own eager attention, and the two must 
 or nothing is written.
 """
 
+import collections
 import contextlib
+import functools
 import math
 import re
 
@@ -18,9 +20,25 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
+import reference_encoders
+
 TIGHT = 1e-12
 STACKS = {"enc": "encoder", "dec": "decoder"}
-ENCODERS = ("bert", "roberta", "distilbert")
+ENCODERS = (
+    "albert",
+    "bert",
+    "big_bird",
+    "deberta-v2",
+    "distilbert",
+    "electra",
+    "esm",
+    "longformer",
+    "mpnet",
+    "roberta",
+    "xlm-roberta",
+)
+# Patterns that the library gives in a form of its own are not compared; what they weigh is.
+SPARSE = ("big_bird", "longformer")
 
 
 class Recorder:
@@ -28,11 +46,15 @@ class Recorder:
 
     def __init__(self):
         self.calls = []
+        self.extra = {}  # arrays of a call beyond those
         self.keep_gradients = False
 
     def __call__(self, module, query, key, value, mask, scaling=None, position_bias=None, **kw):
         if scaling is None:
             scaling = query.shape[-1] ** -0.5
+        if type(module).__name__ == "EsmSelfAttention":  # has scaled the query already
+            scaling = query.shape[-1] ** -0.5
+            query = query / scaling
         group = query.shape[1] // key.shape[1]
         wide_k = key.repeat_interleave(group, dim=1)
         wide_v = value.repeat_interleave(group, dim=1)
@@ -45,11 +67,19 @@ class Recorder:
             hidden = mask < torch.finfo(mask.dtype).min / 2
             assert bool((mask[~hidden] == 0).all()), "a mask that is neither open nor closed"
             scores = scores.masked_fill(hidden, -math.inf)
+        other = kw.get("other")
+        if other is not None:  # rows with projections of their own
+            rows, own_q, own_k, own_v = other
+            own = own_q @ own_k.transpose(-1, -2) * scaling + position_bias
+            scores = torch.where(rows[:, None], own, scores)
         pattern = torch.softmax(scores, dim=-1)
         if self.keep_gradients:
             scores.retain_grad()
             pattern.retain_grad()
         z = pattern @ wide_v
+        if other is not None:
+            z = torch.where(rows[:, None], pattern @ own_v, z)
+            self.extra[len(self.calls)] = dict(q_global=own_q, k_global=own_k, v_global=own_v)
         self.calls.append((module, query, key, value, scores, pattern, z))
         return z.transpose(1, 2).contiguous(), pattern
 
@@ -83,7 +113,7 @@ def exact_rotary(module):
     """Replaces the float32 tables of a rotary module by float64 ones, checked against them."""
     config = module.config
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    params = config.rope_parameters
+    params = getattr(config, "rope_parameters", None) or {"rope_theta": config.rope_theta}
     tables = {}
     if "rope_theta" in params:
         tables[None] = inverse_frequencies(params, width)
@@ -129,11 +159,12 @@ def double_precision():
         torch.Tensor.to, torch.Tensor.float, nn.functional.softmax = to, as_float, softmax
 
 
-BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block)\.(\d+)$")
+BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|albert_layers)\.(\d+)$")
 
 
 def find_blocks(model, stack):
-    """{module name: layer} of the outermost numbered modules (inside encoder/decoder for T5)."""
+    """{module name: layer} of the outermost numbered modules (inside encoder/decoder for T5). Of
+    ALBERT, which runs few modules for many layers, the numbers mean nothing."""
     blocks = {}
     for name, _ in model.named_modules():
         found = BLOCK.search(name)
@@ -145,15 +176,32 @@ def find_blocks(model, stack):
 
 
 OUTPUT = {
-    "BertSelfAttention": lambda name: name.removesuffix("self") + "output.dense",
-    "RobertaSelfAttention": lambda name: name.removesuffix("self") + "output.dense",
     "DistilBertSelfAttention": lambda name: name + ".out_lin",
     "GPT2Attention": lambda name: name + ".c_proj",
     "T5Attention": lambda name: name + ".o",
     "BartAttention": lambda name: name + ".out_proj",
     "MBartAttention": lambda name: name + ".out_proj",
     "MarianAttention": lambda name: name + ".out_proj",
+    "AlbertAttention": lambda name: name + ".dense",
+    "MPNetSelfAttention": lambda name: name + ".o",
 }
+# Attention modules called "self", which leave the projection to their neighbour.
+OUTPUT.update(
+    dict.fromkeys(
+        (
+            "BertSelfAttention",
+            "RobertaSelfAttention",
+            "XLMRobertaSelfAttention",
+            "ElectraSelfAttention",
+            "EsmSelfAttention",
+            "DisentangledSelfAttention",
+            "LongformerSelfAttention",
+            "BigBirdSelfAttention",
+            "BigBirdBlockSparseAttention",
+        ),
+        lambda name: name.removesuffix("self") + "output.dense",
+    )
+)
 
 
 def output_projection(model, module, name):
@@ -194,36 +242,47 @@ def prepare(model):
             exact_rotary(module)
         if hasattr(module, "embed_scale") and isinstance(module.embed_scale, torch.Tensor):
             module.embed_scale = torch.tensor(model.config.hidden_size**0.5, dtype=torch.float64)
+    if model.config.model_type == "big_bird":  # a short document switches the model for good
+        model.base_model.set_attention_type(model.config.attention_type)
     return model
+
+
+def logits_of(out):
+    """[T, V] or [classes] of whatever the head gives, None without one."""
+    if "start_logits" in out:
+        return torch.stack([out.start_logits[0], out.end_logits[0]], dim=-1)
+    if "logits" not in out:
+        return None
+    logits = out.logits[0]
+    return logits[:, None] if type(out).__name__ == "ElectraForPreTrainingOutput" else logits
 
 
 def run(model, inputs):
     """One document through the model; the arrays of the contract by name, in float64."""
     model = prepare(model)
+    tokens = inputs["input_ids"].shape[1]  # some models pad inside
     both = model.config.is_encoder_decoder
     alone = "enc" if model.config.model_type in ENCODERS else "dec"
     stacks = STACKS if both else {alone: ""}
 
     arrays, hooks, streams = {}, [], {}
+
+    def keep_first(m, a, k, short):
+        streams.setdefault(f"{short}.embed", a[0] if a else k["hidden_states"])
+
+    def keep_next(m, a, out, short):
+        layer = sum(name.startswith(f"{short}.") and name.endswith(".resid") for name in streams)
+        streams[f"{short}.{layer}.resid"] = out[0] if isinstance(out, tuple) else out
+
     for short, part in stacks.items():
-        for name, layer in find_blocks(model, part).items():
+        for name in find_blocks(model, part):
             block = model.get_submodule(name)
-            if layer == 0:
-                hooks.append(
-                    block.register_forward_pre_hook(
-                        lambda m, a, k, s=short: streams.__setitem__(
-                            f"{s}.embed", a[0] if a else k["hidden_states"]
-                        ),
-                        with_kwargs=True,
-                    )
-                )
             hooks.append(
-                block.register_forward_hook(
-                    lambda m, a, out, s=short, l=layer: streams.__setitem__(
-                        f"{s}.{l}.resid", out[0] if isinstance(out, tuple) else out
-                    )
+                block.register_forward_pre_hook(
+                    functools.partial(keep_first, short=short), with_kwargs=True
                 )
             )
+            hooks.append(block.register_forward_hook(functools.partial(keep_next, short=short)))
         base = getattr(model.base_model, part) if part else model.base_model
         hooks.append(
             base.register_forward_hook(
@@ -233,13 +292,16 @@ def run(model, inputs):
     projected = {}
     for name, module in model.named_modules():
         hooks.append(
-            module.register_forward_hook(lambda m, a, out: projected.__setitem__(id(m), out))
+            module.register_forward_hook(
+                lambda m, a, out: projected.setdefault(id(m), []).append(out)
+            )
         )
 
     with torch.no_grad(), double_precision():
-        RECORDER.calls = []
+        RECORDER.calls, RECORDER.extra = [], {}
         model.set_attn_implementation("recorded")
-        out = model(**inputs)
+        with reference_encoders.own_attention(model, RECORDER):
+            out = model(**inputs)
         calls, seen = RECORDER.calls, dict(projected)
         for hook in hooks:
             hook.remove()
@@ -252,16 +314,19 @@ def run(model, inputs):
         "dec.self": again.get("decoder_attentions" if both else "attentions"),
         "dec.cross": again.get("cross_attentions"),
     }
-    for module, q, k, v, scores, pattern, z in calls:
+    layers = collections.Counter()
+    for call, (module, q, k, v, scores, pattern, z) in enumerate(calls):
         name = names[id(module)]
-        layer = int(re.search(r"\.(?:layer|layers|h|block)\.(\d+)\.", "." + name).group(1))
         stack = stack_of(name, stacks)
         kind = kind_of(name)
+        layer = layers[stack, kind]
+        layers[stack, kind] += 1
         weight, proj = output_projection(model, module, name)
         outputs = head_outputs(weight, z[0])
         whole = outputs.sum(0) + (proj.bias if proj.bias is not None else 0)
-        close(whole, seen[id(proj)].reshape(whole.shape), f"{name} head outputs")
-        close(pattern, theirs[f"{stack}.{kind}"][layer], f"{name} pattern")
+        close(whole, seen[id(proj)].pop(0).reshape(whole.shape), f"{name} head outputs")
+        if model.config.model_type not in SPARSE:
+            close(pattern, theirs[f"{stack}.{kind}"][layer], f"{name} pattern")
         close(torch.softmax(scores, -1), pattern, f"{name} softmax")
         for site, value in (
             ("q", q),
@@ -270,9 +335,16 @@ def run(model, inputs):
             ("scores", scores),
             ("pattern", pattern),
             ("z", z),
+            *RECORDER.extra.get(call, {}).items(),
         ):
             arrays[f"{stack}.{kind}.{layer}.{site}"] = value[0]
         arrays[f"{stack}.{kind}.{layer}.head_out"] = outputs
+    if model.config.model_type in SPARSE:
+        arrays = {
+            name: value[:, :tokens, :tokens] if re.search("pattern|scores", name) else value[:, :tokens]
+            for name, value in arrays.items()
+        }
+        streams = {name: value[:, :tokens] for name, value in streams.items()}
 
     for short in stacks:
         states = again.get(
@@ -280,14 +352,16 @@ def run(model, inputs):
             if both
             else "hidden_states"
         )
+        if model.config.model_type in SPARSE:
+            states = [state[:, :tokens] for state in states]
         close(streams[f"{short}.embed"], states[0], f"{short}.embed")
         for layer in range(len(states) - 2):
             close(streams[f"{short}.{layer}.resid"], states[layer + 1], f"{short}.{layer}.resid")
         close(streams[f"{short}.hidden"], states[-1], f"{short}.hidden")
     arrays.update({name: value[0] for name, value in streams.items()})
-    if "logits" in out:
-        close(out.logits, again.logits, "logits")
-        arrays["logits"] = out.logits[0]
+    if logits_of(out) is not None:
+        close(logits_of(out), logits_of(again), "logits")
+        arrays["logits"] = logits_of(out)
     arrays = {name: value.detach().numpy() for name, value in arrays.items()}
     for name, value in arrays.items():
         assert value.dtype == np.float64, name

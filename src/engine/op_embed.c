@@ -5,11 +5,13 @@
 #include "engine/backward.h"
 #include "engine/matmul.h"
 #include "engine/weights.h"
+#include <string.h>
 
 typedef struct embed_job {
     const mha_forward *f;
     const mha_embed_args *a;
-    float *dst, *row; /* row: [threads, D] scratch when adding */
+    float *dst, *row;    /* row: [threads, D] scratch when adding */
+    const float *factor; /* [documents] */
     bool add;
 } embed_job;
 
@@ -29,6 +31,28 @@ static size_t table_row(const mha_forward *f, const mha_embed_args *a, size_t d,
     return 0;
 }
 
+static const int32_t *document_ids(const mha_forward *f, size_t d)
+{
+    return f->at == 1 ? f->docs[d].target_ids : f->docs[d].ids;
+}
+
+static bool is_dropped(const mha_forward *f, const mha_embed_args *a, size_t d, size_t t)
+{
+    return a->dropout != 0 && (uint32_t)document_ids(f, d)[t] == a->mask;
+}
+
+/* What the rows of a document are multiplied by. */
+static float document_factor(const mha_forward *f, const mha_embed_args *a, size_t d)
+{
+    const mha_rows *side = &f->side[f->at];
+    size_t n = side->offset[d + 1] - side->offset[d], dropped = 0;
+    for (size_t t = 0; a->dropout != 0 && t < n; t++)
+        dropped += is_dropped(f, a, d, t);
+    if (a->dropout == 0 || dropped == n)
+        return a->scale;
+    return a->scale * (1 - a->dropout) / (1 - (float)dropped / (float)n);
+}
+
 static mha_status embed_rows(void *context, size_t task, size_t worker, mha_err *err)
 {
     (void)err;
@@ -42,8 +66,10 @@ static mha_status embed_rows(void *context, size_t task, size_t worker, mha_err 
             d++;
         float *y = j->dst + r * D, *x = j->add ? j->row + worker * D : y;
         mha_weight_row(k, &j->a->table, table_row(j->f, j->a, d, r - side->offset[d]), x);
-        if (j->a->scale != 1)
-            k->scale(x, D, j->a->scale);
+        if (is_dropped(j->f, j->a, d, r - side->offset[d]))
+            memset(x, 0, D * sizeof *x);
+        else if (j->factor[d] != 1)
+            k->scale(x, D, j->factor[d]);
         if (j->add)
             k->add(y, x, D);
     }
@@ -62,8 +88,15 @@ mha_status mha_op_embed(mha_forward *f, const mha_step *s, mha_err *err)
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_OUT, mha_pool_threads(f->e->pool) * D, sizeof(float),
                             &row, err));
     j.row = row;
-    return mha_pool_run(f->e->pool, (rows + MHA_BLOCK_ROWS - 1) / MHA_BLOCK_ROWS, embed_rows, &j,
-                        err);
+    float *factor;
+    MHA_TRY(mha_alloc((void **)&factor, f->doc_count, sizeof *factor, err));
+    for (size_t d = 0; d < f->doc_count; d++)
+        factor[d] = document_factor(f, &s->embed, d);
+    j.factor = factor;
+    mha_status st =
+        mha_pool_run(f->e->pool, (rows + MHA_BLOCK_ROWS - 1) / MHA_BLOCK_ROWS, embed_rows, &j, err);
+    mha_free(factor);
+    return st;
 }
 
 /* The rows that were looked up get their gradients; nothing lies below an embedding. */
@@ -76,11 +109,14 @@ mha_status mha_op_embed_back(mha_backward *b, const mha_saved *s, mha_err *err)
     size_t D = a->table.in;
     if (mha_weights_row(b->weights, &a->table, 0) == NULL)
         return MHA_OK;
-    for (size_t d = 0; d < f->doc_count; d++)
+    for (size_t d = 0; d < f->doc_count; d++) {
+        float factor = document_factor(f, a, d);
         for (size_t r = side->offset[d]; r < side->offset[d + 1]; r++) {
-            size_t row = table_row(f, a, d, r - side->offset[d]);
-            f->k->axpy(mha_weights_row(b->weights, &a->table, row), a->scale,
-                       b->d[s->step->dst] + r * D, D);
+            size_t t = r - side->offset[d];
+            if (!is_dropped(f, a, d, t))
+                f->k->axpy(mha_weights_row(b->weights, &a->table, table_row(f, a, d, t)), factor,
+                           b->d[s->step->dst] + r * D, D);
         }
+    }
     return MHA_OK;
 }

@@ -67,6 +67,10 @@ static mha_status bind_rope(mha_binder *b, const mha_spec_step *s, mha_draft *d)
     a->rope_long = e->freq_long;
     a->rope_long_from = e->long_from;
     a->rope_mscale = e->mscale;
+    if (d->frequencies != NULL && d->frequency_count != half)
+        return mha_bind_misfit(b, s, "%u frequencies for %u pairs", d->frequency_count, half);
+    if (d->frequencies != NULL)
+        a->rope_freq = d->frequencies;
     return MHA_OK;
 }
 

@@ -200,6 +200,10 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
                                e->table.in, b->width[s->dst]);
     if (e->kind != MHA_EMBED_POSITION && e->offset != 0)
         return mha_bind_misfit(b, s, "only positions have an offset");
+    if (e->kind != MHA_EMBED_TOKEN && e->dropout != 0)
+        return mha_bind_misfit(b, s, "only tokens have dropout");
+    if (e->dropout < 0 || e->dropout >= 1)
+        return mha_bind_misfit(b, s, "dropout = %g is no share", (double)e->dropout);
     if (e->offset >= e->table.out)
         return mha_bind_misfit(b, s, "offset %u in a table of %u rows", e->offset, e->table.out);
     b->width[s->dst] = e->table.in;
@@ -300,8 +304,10 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
     d.step.op = s->op->op;
     d.step.dst = s->dst;
     d.step.src = s->src;
-    if (s->op->op == MHA_OP_EMBED)
+    if (s->op->op == MHA_OP_EMBED) {
         d.step.embed.scale = 1;
+        d.step.embed.mask = UINT32_MAX;
+    }
     if (s->op->op == MHA_OP_POOL)
         d.step.pool.id = UINT32_MAX;
     if (s->op->has_src && b->width[s->src] == 0)

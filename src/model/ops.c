@@ -50,6 +50,8 @@ static const mha_op_arg embed_args[] = {
     {"table", MHA_ARG_MATRIX, true, STEP(embed.table), 0, NULL},
     {"offset", MHA_ARG_COUNT, false, STEP(embed.offset), 0, NULL},
     {"scale", MHA_ARG_REAL, false, STEP(embed.scale), 0, NULL},
+    {"dropout", MHA_ARG_REAL, false, STEP(embed.dropout), 0, NULL},
+    {"mask", MHA_ARG_COUNT, false, STEP(embed.mask), 0, NULL},
     END_ARGS,
 };
 static const mha_op_arg linear_args[] = {
@@ -81,6 +83,7 @@ static const mha_op_arg attn_args[] = {
     {"rope_width", MHA_ARG_COUNT, false, STEP(attn.rope_width), 0, NULL},
     {"theta", MHA_ARG_VALUE, false, AT(theta), 0, NULL},
     {"scaling", MHA_ARG_VALUE, false, AT(scaling), 0, NULL},
+    {"frequencies", MHA_ARG_FLOATS, false, AT(frequencies), AT(frequency_count), NULL},
     {"divisors", MHA_ARG_FLOATS, false, AT(divisors), AT(divisor_count), NULL},
     {"long_divisors", MHA_ARG_FLOATS, false, AT(long_divisors), AT(long_divisor_count), NULL},
     {"positions", MHA_ARG_COUNT, false, AT(positions), 0, NULL},

@@ -16,6 +16,8 @@ typedef struct mha_draft {
     int qk_norm; /* mha_norm_kind of q_norm and k_norm */
     float qk_eps;
     mha_value theta, scaling;
+    const float *frequencies; /* as the file has them, instead of theta and scaling */
+    uint32_t frequency_count;
     const float *divisors, *long_divisors; /* of rotary frequencies, as GGUF files have them */
     uint32_t divisor_count, long_divisor_count, bucket_count, bias_count, sink_count; /* lengths */
     uint32_t positions, original; /* the longest text, now and before rotary scaling */

@@ -75,6 +75,10 @@ typedef struct mha_embed_args {
     mha_weight table; /* [rows, D] */
     uint32_t offset;
     float scale;
+    /* TOKEN: rows of `mask` are 0, as dropout would make them, and the others are multiplied by
+     * (1 − dropout)/(1 − share of `mask` in the document). dropout 0: nothing of this. */
+    float dropout;
+    uint32_t mask; /* UINT32_MAX: no such token */
 } mha_embed_args;
 
 typedef struct mha_linear_args {
