@@ -136,7 +136,7 @@ static void test_forms(void **state)
 
 static void test_long_run_of_marks(void **state)
 {
-    char text[601] = "a", expected[604];
+    char text[602] = "a", expected[602];
     for (size_t i = 0; i < 150; i++)
         memcpy(text + 1 + 4 * i, i % 2 ? "\xcc\x80\xcc\x96" : "\xcc\x96\xcc\x80", 4);
     size_t at = 1;
