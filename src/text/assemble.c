@@ -65,9 +65,12 @@ mha_status mha_tokenizer_set_wordpiece(mha_tokenizer *t, const char *unknown, si
 
 mha_status mha_tokenizer_set_bpe(mha_tokenizer *t, mha_bpe_options *options, mha_err *err)
 {
-    bool plain = options->prefix_n == 0 && options->suffix_n == 0 && !options->unknown;
+    size_t known = mha_bpe_known_bytes(&t->vocab);
+    bool plain = options->prefix_n == 0 && options->suffix_n == 0;
+    /* Where every byte is a piece, none is unknown. */
+    plain = plain && (!options->unknown || known == 256);
     options->bytes = plain && mha_pretokenizers_keep_bytes(&t->pretokenizers);
-    t->byte_alphabet = mha_bpe_knows_bytes(&t->vocab);
+    t->byte_alphabet = known >= MHA_BPE_BYTES_ENOUGH;
     if (options->unknown)
         t->roles[MHA_TOKEN_UNK] = mha_vocab_id(&t->vocab, options->unknown, options->unknown_n);
     return mha_bpe_new(&t->model, &t->vocab, &t->arena, options, err);

@@ -386,13 +386,12 @@ bool mha_bpe_merge_split(mha_bpe_merge *out, const char *s, size_t n)
     return true;
 }
 
-/* Vocabularies leave out the bytes that are in no UTF-8 text, and some rare control characters. */
-bool mha_bpe_knows_bytes(const mha_vocab *vocab)
+size_t mha_bpe_known_bytes(const mha_vocab *vocab)
 {
-    unsigned known = 0;
+    size_t known = 0;
     for (unsigned byte = 0; byte < 256; byte++)
         known += byte_id(vocab, (uint8_t)byte) >= 0;
-    return known >= 200;
+    return known;
 }
 
 /* Pieces with characters outside of the byte alphabet never match bytes. */
@@ -445,6 +444,7 @@ mha_status mha_bpe_new(mha_model *out, const mha_vocab *vocab, mha_arena *arena,
         bpe_free(b);
         return status;
     }
-    *out = (mha_model){mha_bpe_knows_bytes(vocab) ? &byte_bpe_kind : &bpe_kind, b};
+    *out = (mha_model){
+        mha_bpe_known_bytes(vocab) >= MHA_BPE_BYTES_ENOUGH ? &byte_bpe_kind : &bpe_kind, b};
     return MHA_OK;
 }

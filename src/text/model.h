@@ -80,8 +80,10 @@ typedef struct mha_bpe_options {
 
 /* "left right": false unless there is exactly one space. Borrows from s. */
 bool mha_bpe_merge_split(mha_bpe_merge *out, const char *s, size_t n);
-/* Whether the vocabulary is in the byte alphabet: it has nearly all of the bytes that UTF-8 has. */
-bool mha_bpe_knows_bytes(const mha_vocab *vocab);
+/* How many of the 256 bytes are pieces in the byte alphabet. A vocabulary of bytes has nearly all:
+ * those that are in no UTF-8 text and some rare control characters are often left out. */
+size_t mha_bpe_known_bytes(const mha_vocab *vocab);
+#define MHA_BPE_BYTES_ENOUGH ((size_t)200)
 mha_status mha_bpe_new(mha_model *out, const mha_vocab *vocab, mha_arena *arena,
                        const mha_bpe_options *options, mha_err *err);
 

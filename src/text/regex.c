@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define MATCH_STEPS 5000000
-#define MATCH_DEPTH   1000000
+#define MATCH_DEPTH 1000000
 #define HEAP_KIB    65536
 #define WINDOW      64
 
