@@ -33,7 +33,7 @@ static void swap(mha_normalizing *work)
     work->spare.n = 0;
 }
 
-/* What becomes of one character: 0, 1 or 2 characters in out[]. */
+/* What becomes of one character: 0 to 3 characters in out[]. */
 typedef size_t (*char_rule)(unsigned flags, uint32_t c, uint32_t out[3]);
 
 /* Rewrites character by character; new characters keep the old one's range. */
