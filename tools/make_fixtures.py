@@ -629,8 +629,8 @@ def make_sharded():
     write_config(out / "config.json", config)
 
 
-def make_quantised():
-    """A GGUF file of many block types; the reference runs on the values the blocks stand for."""
+def quantised(path):
+    """A GGUF file of many block types, and the model of the values that the blocks stand for."""
     config = tf.LlamaConfig(
         vocab_size=64,
         hidden_size=64,
@@ -647,12 +647,18 @@ def make_quantised():
     seed = zlib.crc32(QUANTISED.encode())
     randomise(model, torch.float32, seed)
     weights = {k: v.detach().numpy() for k, v in model.state_dict().items()}
-    meant = gguf_files.write_quantised(OUT / f"{QUANTISED}.gguf", weights, config.to_dict())
+    meant = gguf_files.write_quantised(path, weights, config.to_dict())
     model.load_state_dict({k: torch.from_numpy(v) for k, v in meant.items()})
+    return model
+
+
+def make_quantised():
+    model = quantised(OUT / f"{QUANTISED}.gguf")
     out = OUT / QUANTISED
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    write_expected(model, documents(config, (3, 11), seed), out)
+    seed = zlib.crc32(QUANTISED.encode())
+    write_expected(model, documents(model.config, (3, 11), seed), out)
 
 
 def make_buckets():

@@ -15,6 +15,8 @@ the residual stream, and of every tensor of the file (`weights/NAME`), in float3
 
 import argparse
 import re
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,7 +24,7 @@ import transformers as tf
 
 import make_fixtures
 import reference
-from make_fixtures import MODELS, OUT, STORED, shorten
+from make_fixtures import MODELS, OUT, QUANTISED, STORED, shorten
 
 # Models that also get gradients of sites and weights: one of each kind of block.
 DETAILED = ("bert-class", "gpt2-lm", "gemma3", "t5-gated")
@@ -31,15 +33,25 @@ DETAILED = ("bert-class", "gpt2-lm", "gemma3", "t5-gated")
 def terms(model, arrays):
     """The usual loss of the model's head: rows of the logits and what they should say."""
     kind = type(model).__name__
-    ids = arrays["ids"]
+    ids = [int(i) for i in arrays["ids"]]
+    if "TokenClassification" in kind:
+        return list(range(len(ids))), [i % model.config.num_labels for i in range(len(ids))]
     if "Classification" in kind:
-        return [0], [len(ids) % 3]
+        return [0], [len(ids) % model.config.num_labels]
     if "MaskedLM" in kind:
-        return list(range(0, len(ids), 3)), list(ids[::3])
+        return list(range(0, len(ids), 3)), ids[::3]
     if "target_ids" in arrays:
-        target = arrays["target_ids"]
+        target = [int(i) for i in arrays["target_ids"]]
         return list(range(len(target))), [*target[1:], 1]
-    return list(range(len(ids) - 1)), list(ids[1:])
+    if "LM" in kind:
+        return list(range(len(ids) - 1)), ids[1:]
+    return [], []
+
+
+def stacks_of(model):
+    if model.config.is_encoder_decoder:
+        return reference.STACKS
+    return {"enc" if model.config.model_type in reference.ENCODERS else "dec": ""}
 
 
 def attention_steps(model, inputs):
@@ -48,17 +60,13 @@ def attention_steps(model, inputs):
     reference.RECORDER.calls = []
     with torch.no_grad():
         model(**inputs)
-    alone = "enc" if model.config.model_type in reference.ENCODERS else "dec"
     steps = []
     for module, q, *_ in reference.RECORDER.calls:
         name = names[id(module)]
         layer = re.search(r"\.(?:layer|layers|h|block)\.(\d+)\.", "." + name).group(1)
-        stack = alone
-        if model.config.is_encoder_decoder:
-            stack = reference.stack_of(name, reference.STACKS)
-        kind = reference.kind_of(name)
+        stack = reference.stack_of(name, stacks_of(model))
         _, proj = reference.output_projection(model, module, name)
-        steps.append((f"{stack}.{kind}.{layer}", proj, q.shape[1]))
+        steps.append((f"{stack}.{reference.kind_of(name)}.{layer}", proj, q.shape[1]))
     return steps
 
 
@@ -76,9 +84,7 @@ def gradients(model, inputs, rows, targets, gate):
             return (x.flatten(-2),)
 
         hooks.append(proj.register_forward_pre_hook(multiply))
-    both = model.config.is_encoder_decoder
-    alone = "enc" if model.config.model_type in reference.ENCODERS else "dec"
-    for short, part in {"enc": "encoder", "dec": "decoder"}.items() if both else [(alone, "")]:
+    for short, part in stacks_of(model).items():
         for name, layer in reference.find_blocks(model, part).items():
 
             def keep(module, args, out, label=f"{short}.{layer}"):
@@ -107,58 +113,68 @@ def gradients(model, inputs, rows, targets, gate):
     return loss.item(), values.grad.numpy(), sites
 
 
-def make(name):
-    cls = MODELS[name][0]
-    model = getattr(tf, cls).from_pretrained(OUT / name, dtype=torch.float64)
-    if not hasattr(model, "lm_head") and "For" not in cls:
-        return
+def load(name):
+    """The model and its tensors by their names in the file."""
+    if name == QUANTISED:
+        with tempfile.TemporaryDirectory() as scratch:
+            return make_fixtures.quantised(Path(scratch) / "model.gguf"), {}
+    model = getattr(tf, MODELS[name][0]).from_pretrained(OUT / name, dtype=torch.float64)
     make_fixtures.check_loaded(model, OUT / name)
-    model = reference.prepare(model)
-    model.set_attn_implementation("recorded")
     # Tied tensors stand in the file once, under one of their names.
     stored = make_fixtures.load_file(OUT / name / "model.safetensors")
-    tensors = {k: p for k, p in model.named_parameters(remove_duplicate=False) if k in stored}
+    named = model.named_parameters(remove_duplicate=False)
+    return model, {key: p for key, p in named if key in stored}
+
+
+def make_document(name, model, tensors, n):
+    arrays = np.load(OUT / name / f"expected.{n}.npz")
+    inputs = {k: torch.from_numpy(arrays[v])[None] for k, v in STORED.items() if v in arrays}
+    rows, targets = terms(model, arrays)
+    if not rows:
+        return
+    steps = attention_steps(model, inputs)
+    shape = (len(steps), max(heads for _, _, heads in steps))
+    rng = np.random.default_rng(n)
+    gate = np.ones(shape) if n == 0 else np.round(rng.uniform(-0.3, 1.5, shape).clip(0), 3)
+    gate = gate.astype(np.float32).astype(np.float64)
+    model.zero_grad()
+    with reference.double_precision():
+        loss, gates, sites = gradients(model, inputs, rows, targets, gate)
+    out = {
+        "rows": np.array(rows, np.int64),
+        "targets": np.array(targets, np.int64),
+        "gate": gate,
+        "loss": shorten(np.array(loss)),
+        "gates": shorten(gates),
+    }
+    if n == 1 and name in DETAILED:
+        out.update({k: v.numpy().astype(np.float32) for k, v in sites.items()})
+        for key, p in tensors.items():
+            grad = p.grad if p.grad is not None else torch.zeros_like(p)
+            out[f"weights/{key}"] = grad.numpy().astype(np.float32)
+    path = OUT / name / f"gradient.{n}.npz"
+    np.savez_compressed(path, **out)
+    path.chmod(0o644)
+    largest = np.abs(gates).max()
+    print(f"{name:18s} {n}  loss {loss:.6f}  largest gate gradient {largest:.3g}")
+
+
+def make(name):
+    model, tensors = load(name)
+    model = reference.prepare(model)
+    model.set_attn_implementation("recorded")
     for n in (0, 1):
-        arrays = np.load(OUT / name / f"expected.{n}.npz")
-        inputs = {k: torch.from_numpy(arrays[v])[None] for k, v in STORED.items() if v in arrays}
-        rows, targets = terms(model, arrays)
-        if not rows:
-            continue
-        steps = attention_steps(model, inputs)
-        shape = (len(steps), max(heads for _, _, heads in steps))
-        rng = np.random.default_rng(n)
-        gate = np.ones(shape) if n == 0 else np.round(rng.uniform(-0.3, 1.5, shape).clip(0), 3)
-        gate = gate.astype(np.float32).astype(np.float64)
-        model.zero_grad()
-        with reference.double_precision():
-            loss, gates, sites = gradients(model, inputs, rows, [int(t) for t in targets], gate)
-        out = {
-            "rows": np.array(rows, np.int64),
-            "targets": np.array(targets, np.int64),
-            "gate": gate,
-            "loss": shorten(np.array(loss)),
-            "gates": shorten(gates),
-        }
-        if n == 1 and name in DETAILED:
-            out.update({k: v.numpy().astype(np.float32) for k, v in sites.items()})
-            for key, p in tensors.items():
-                grad = p.grad if p.grad is not None else torch.zeros_like(p)
-                out[f"weights/{key}"] = grad.numpy().astype(np.float32)
-        path = OUT / name / f"gradient.{n}.npz"
-        np.savez_compressed(path, **out)
-        path.chmod(0o644)
-        spread = np.abs(gates).max()
-        print(f"{name:18s} {n}  loss {loss:.6f}  largest gate gradient {spread:.3g}")
+        make_document(name, model, tensors, n)
 
 
 def main():
     parser = argparse.ArgumentParser(description="make gradients of the tiny reference models")
-    parser.add_argument("names", nargs="*", choices=[[], *MODELS], default=[])
+    parser.add_argument("names", nargs="*", choices=[[], *MODELS, QUANTISED], default=[])
     args = parser.parse_args()
     torch.set_num_threads(1)
     tf.logging.set_verbosity_error()
     tf.logging.disable_progress_bar()
-    for name in args.names or MODELS:
+    for name in args.names or [*MODELS, QUANTISED]:
         make(name)
 
 

@@ -16,6 +16,14 @@ static size_t index_of(const struct mha_model *m, const mha_tensor *t)
     return (size_t)(t - m->checkpoint->tensors);
 }
 
+/* The stored tensor that a matrix is a view of; NULL: it was computed when the model was opened. */
+static const mha_tensor *tensor_of(const struct mha_model *m, const mha_weight *w)
+{
+    const mha_tensor *t = w->data != NULL ? mha_checkpoint_find(m->checkpoint, w->name) : NULL;
+    bool inside = t != NULL && w->data >= t->data && w->data < t->data + t->bytes;
+    return inside ? t : NULL;
+}
+
 static const mha_vector *source_of(const struct mha_model *m, const float *values)
 {
     for (size_t i = 0; i < m->vector_count; i++)
@@ -58,9 +66,11 @@ static void mark_steps(const struct mha_model *m, const mha_steps *steps, bool *
 {
     for (size_t i = 0; i < steps->count; i++) {
         parts p = parts_of(&steps->step[i]);
-        for (size_t k = 0; k < sizeof p.matrix / sizeof *p.matrix; k++)
-            if (p.matrix[k] != NULL && p.matrix[k]->data != NULL)
-                has[index_of(m, mha_checkpoint_find(m->checkpoint, p.matrix[k]->name))] = true;
+        for (size_t k = 0; k < sizeof p.matrix / sizeof *p.matrix; k++) {
+            const mha_tensor *t = p.matrix[k] != NULL ? tensor_of(m, p.matrix[k]) : NULL;
+            if (t != NULL)
+                has[index_of(m, t)] = true;
+        }
         for (size_t k = 0; k < sizeof p.vector / sizeof *p.vector; k++) {
             const mha_vector *v = p.vector[k] != NULL ? source_of(m, p.vector[k]) : NULL;
             if (v != NULL)
@@ -119,9 +129,8 @@ void mha_weights_release(mha_weights *w)
 /* Where the gradient of the view's first element lies. */
 static float *first_of(const mha_weights *w, const mha_weight *m)
 {
-    const mha_checkpoint *c = w->e->model->checkpoint;
-    const mha_tensor *t = mha_checkpoint_find(c, m->name);
-    float *out = w->of[index_of(w->e->model, t)];
+    const mha_tensor *t = tensor_of(w->e->model, m);
+    float *out = t != NULL ? w->of[index_of(w->e->model, t)] : NULL;
     return out != NULL ? out + (size_t)(m->data - t->data) / mha_dtype_get(t->type)->bytes : NULL;
 }
 
@@ -216,7 +225,7 @@ mha_status mha_weights_linear(const mha_weights *w, const mha_weight *m, const f
     if (w == NULL || rows == 0)
         return MHA_OK;
     MHA_TRY(add_rows(w, b, dy, ldy, rows, m->out, err));
-    float *out = m->in > 0 ? first_of(w, m) : NULL;
+    float *out = first_of(w, m);
     if (out == NULL)
         return MHA_OK;
     matrix_job j = {m, out, dy, x, ldy, ldx, rows, (m->group + WEIGHT_TILE - 1) / WEIGHT_TILE};

@@ -13,7 +13,7 @@ typedef struct subject {
     const char *name;
     mha_model *m;
     mha_engine *e;
-    naive *n; /* of the safetensors form where `name` is another one */
+    naive *n; /* of the safetensors form where `name` is another one; NULL: there is none */
     const mha_model_info *info;
     size_t heads; /* row length of gates */
 } subject;
