@@ -270,6 +270,11 @@ const mha_probe *mha_answers_probe(const mha_answers *a);
 /* In order of document, position and rank; borrowed. */
 const mha_answer *mha_answers_get(const mha_answers *a, size_t *count);
 
+/* out = a row of logits [vocab], changed by the rules: `ids` [n] stand on the decoder's side, the
+ * first `prompt` of them given; `limit` new ones at most. Ids that may not come get −infinity. */
+void mha_generation_apply(const mha_generation *rules, const float *logits, size_t vocab,
+                          const int32_t *ids, size_t n, size_t prompt, size_t limit, float *out);
+
 typedef struct mha_sampling {
     double temperature; /* > 0 */
     size_t top_k;       /* the k most probable only; 0: all */
@@ -282,6 +287,21 @@ typedef struct mha_sampler mha_sampler;
 mha_status mha_sampler_new(mha_sampler **out, size_t vocab, const mha_sampling *how, mha_err *err);
 void mha_sampler_free(mha_sampler *s);
 int32_t mha_sampler_next(mha_sampler *s, const float *logits); /* [vocab] */
+
+/* Writing on after a prompt, which are the document's ids (its target_ids for a decoder with
+ * memory). */
+typedef struct mha_writing {
+    const mha_generation *rules;
+    size_t length;         /* new ids at most; the caller keeps to the position table */
+    size_t beams;          /* > 1: beam search for the best whole text; else one token at a time */
+    mha_sampler *sampler;  /* draws the tokens; NULL: the likeliest each (first of equals) */
+    mha_progress progress; /* new ids so far, of `length` */
+    void *progress_context;
+} mha_writing;
+/* ids [length], the end token included. *n: how many. *score may be NULL: beam search's
+ * log-probability / n^penalty, 0 otherwise. The errors of mha_decoder_new and mha_decoder_step. */
+mha_status mha_write(mha_engine *e, const mha_model *model, const mha_document *prompt,
+                     const mha_writing *how, int32_t *ids, size_t *n, double *score, mha_err *err);
 
 #ifdef __cplusplus
 }

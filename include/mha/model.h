@@ -100,6 +100,34 @@ typedef struct mha_sentence {
  * file. MHA_ERR_UNSUPPORTED names a module or a pooling that is not one of the above. */
 mha_status mha_model_sentence(const mha_model *m, mha_sentence *out, mha_err *err);
 
+/* How a checkpoint wants its texts written: generation_config.json, or the same keys of
+ * config.json. Lists hold ids of the vocabulary only. */
+typedef struct mha_ids {
+    int32_t *id;
+    size_t count;
+} mha_ids;
+typedef struct mha_generation {
+    mha_ids ends;        /* ids that end a text */
+    mha_ids never;       /* ids that are never written (bad words of one token, suppressed ones) */
+    mha_ids never_first; /* ids that are not written as the first one */
+    mha_ids prompt;      /* ids that follow the decoder's start token (Whisper's task tokens) */
+    int32_t first, last; /* ids that the first and, where the length ends, the last must be; −1 */
+    size_t min_length; /* no end before so many ids stand on the decoder's side, prompt included */
+    size_t min_new;    /* no end before so many new ones */
+    size_t length;     /* new ids at most, 0: not said */
+    size_t no_repeat;  /* no run of so many ids occurs twice, 0: all may */
+    double
+        repeat_penalty; /* logits of ids that stand there are divided by it (multiplied below 0) */
+    size_t beams;       /* beam search by default of the reference; 1: greedy */
+    double length_penalty; /* beams: score = log-probability / length^penalty */
+    bool stop_when_full;   /* beams: stop as soon as so many texts have ended */
+    bool stop_never_early; /* beams: go on while any length could still win */
+    char ignored[160];     /* keys that change the text and are not followed, "" for none */
+} mha_generation;
+/* MHA_ERR_FORMAT for a broken file. *out is filled anew; release it. */
+mha_status mha_model_generation(const mha_model *m, mha_generation *out, mha_err *err);
+void mha_generation_release(mha_generation *g);
+
 /* Tensors of the files in name order. */
 typedef struct mha_tensor_info {
     const char *name, *dtype;

@@ -148,6 +148,10 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
 void mha_decoder_free(mha_decoder *d);
 /* Borrowed until the next step. */
 const float *mha_decoder_logits(const mha_decoder *d);
+/* A second decoder in the state of `from`. */
+mha_status mha_decoder_fork(mha_decoder **out, const mha_decoder *from, mha_err *err);
+/* Gives `to`, a fork of the same decoder, the state of `from`. */
+void mha_decoder_copy(mha_decoder *to, const mha_decoder *from);
 /* Feeds one more token. MHA_ERR_LIMIT past the capacity or the position table. */
 mha_status mha_decoder_step(mha_decoder *d, int32_t id, mha_err *err);
 

@@ -3,18 +3,19 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "engine/engine.h"
+#include <string.h>
 
 struct mha_decoder {
     mha_engine *e;
-    size_t capacity, past;
-    float *logits;       /* [V] */
-    mha_kv_cache *cache; /* [attn_count] */
-    mha_document doc;    /* the ids of the encoder, or of the prompt and then of one step */
-    int32_t id;          /* the token of the current step */
+    size_t capacity, past, source; /* source: tokens of the encoder's memory */
+    float *logits;                 /* [V] */
+    mha_kv_cache *cache;           /* [attn_count] */
+    mha_document doc; /* the ids of the encoder, or of the prompt and then of one step */
+    int32_t id;       /* the token of the current step */
     mha_plan plan;
 };
 
-static mha_status make_cache(mha_decoder *d, size_t source_tokens, mha_err *err)
+static mha_status make_cache(mha_decoder *d, mha_err *err)
 {
     const mha_model_info *info = &d->e->model->info;
     void *p;
@@ -22,7 +23,7 @@ static mha_status make_cache(mha_decoder *d, size_t source_tokens, mha_err *err)
     d->cache = p;
     for (size_t i = 0; i < info->attn_count; i++) {
         const mha_attn_info *a = &info->attn[i];
-        size_t rows = a->kind == MHA_CROSS ? source_tokens : d->capacity;
+        size_t rows = a->kind == MHA_CROSS ? d->source : d->capacity;
         if (a->stack == MHA_ENC) /* an encoder in front runs once and needs no cache */
             continue;
         MHA_TRY(mha_alloc_raw(&p, rows, (size_t)a->kv_heads * a->width * sizeof(float), err));
@@ -83,10 +84,11 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
     mha_decoder *d = p;
     d->e = e;
     d->capacity = capacity;
+    d->source = mha_side_tokens(m, prompt, 0);
     d->doc = *prompt;
     mha_watch nobody = {NULL, 0};
     mha_plan_make(&d->plan, m, &nobody, true);
-    mha_status st = make_cache(d, prompt->n, err);
+    mha_status st = make_cache(d, err);
     if (st == MHA_OK)
         st = mha_alloc_raw(&p, m->info.vocab, sizeof(float), err);
     if (st == MHA_OK) {
@@ -112,6 +114,47 @@ void mha_decoder_free(mha_decoder *d)
     mha_free(d->cache);
     mha_free(d->logits);
     mha_free(d);
+}
+
+void mha_decoder_copy(mha_decoder *to, const mha_decoder *from)
+{
+    const mha_model_info *info = &from->e->model->info;
+    to->past = from->past;
+    memcpy(to->logits, from->logits, info->vocab * sizeof *to->logits);
+    for (size_t i = 0; i < info->attn_count; i++) {
+        const mha_attn_info *a = &info->attn[i];
+        const mha_kv_cache *source = &from->cache[i];
+        mha_kv_cache *cache = &to->cache[i];
+        bool cross = a->kind == MHA_CROSS;
+        if (source->k == NULL || (cross && cache->filled)) /* the memory is the same */
+            continue;
+        size_t n = (cross ? from->source : from->past) * (size_t)a->kv_heads * a->width;
+        memcpy(cache->k, source->k, n * sizeof *cache->k);
+        memcpy(cache->v, source->v, n * sizeof *cache->v);
+        cache->filled = source->filled;
+    }
+}
+
+mha_status mha_decoder_fork(mha_decoder **out, const mha_decoder *from, mha_err *err)
+{
+    void *p;
+    *out = NULL;
+    MHA_TRY(mha_alloc(&p, 1, sizeof(mha_decoder), err));
+    mha_decoder *d = p;
+    *d = *from;
+    d->cache = NULL;
+    d->logits = NULL;
+    mha_status st = make_cache(d, err);
+    if (st == MHA_OK)
+        st = mha_alloc_raw(&p, d->e->model->info.vocab, sizeof(float), err);
+    if (st != MHA_OK) {
+        mha_decoder_free(d);
+        return st;
+    }
+    d->logits = p;
+    mha_decoder_copy(d, from);
+    *out = d;
+    return MHA_OK;
 }
 
 const float *mha_decoder_logits(const mha_decoder *d)

@@ -139,6 +139,11 @@ bool fixture_gradient_open(fixture *f, const char *model, int n)
     return read_file(f, model, "gradient", n);
 }
 
+bool fixture_generate_open(fixture *f, const char *model, int n)
+{
+    return read_file(f, model, "generate", n);
+}
+
 bool fixture_open(fixture *f, const char *model, int n)
 {
     size_t types;

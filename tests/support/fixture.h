@@ -40,6 +40,8 @@ void fixture_models_find(fixture_models *out);
 bool fixture_open(fixture *f, const char *model, int n);
 /* The arrays of MODEL/gradient.N.npz (tools/make_gradient_fixtures.py); no document. */
 bool fixture_gradient_open(fixture *f, const char *model, int n);
+/* The same of generate.N.npz: what the reference writes. */
+bool fixture_generate_open(fixture *f, const char *model, int n);
 void fixture_close(fixture *f);
 const fixture_array *fixture_find(const fixture *f, const char *name);
 /* The array that a block is part of, as in the command-line contract: "enc.self.0.pattern". */
