@@ -127,6 +127,8 @@ typedef struct mha_generation {
 /* MHA_ERR_FORMAT for a broken file. *out is filled anew; release it. */
 mha_status mha_model_generation(const mha_model *m, mha_generation *out, mha_err *err);
 void mha_generation_release(mha_generation *g);
+/* One more id that ends a text; −1 is none. */
+mha_status mha_generation_end(mha_generation *g, int32_t id, mha_err *err);
 
 /* Tensors of the files in name order. */
 typedef struct mha_tensor_info {

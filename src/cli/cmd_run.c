@@ -14,9 +14,21 @@ static mha_status dry_run(mha_cli *cli, mha_err *err)
     return mha_print_plan(cli, probes, 1, 0, err);
 }
 
-static mha_status table_make(mha_table **t, mha_cli *cli, mha_err *err)
+/* An encoder–decoder writes its text unless the next tokens of a given one are asked for. */
+static bool writes_text(const mha_cli *cli)
 {
     if (mha_args_has(&cli->args, MHA_OPT_GENERATE))
+        return true;
+    for (size_t i = 0; i < cli->inputs.count; i++)
+        if (cli->inputs.documents[i].target_n)
+            return false;
+    return cli->info->head == MHA_HEAD_TARGET &&
+           (!mha_args_has(&cli->args, MHA_OPT_TOP) || mha_args_has(&cli->args, MHA_OPT_SAMPLE));
+}
+
+static mha_status table_make(mha_table **t, mha_cli *cli, mha_err *err)
+{
+    if (writes_text(cli))
         return mha_answer_generate(t, cli, err);
     switch (cli->info->head) {
     case MHA_HEAD_MASKED:
@@ -36,10 +48,11 @@ mha_status mha_cmd_run(mha_cli *cli, mha_err *err)
     MHA_TRY(
         mha_output_choose(&out, cli, MHA_FORMATS_TABLE | MHA_FORMATS_ARRAY, MHA_FORMAT_TEXT, err));
     bool generate = mha_args_has(args, MHA_OPT_GENERATE);
-    if (!generate &&
-        (mha_args_has(args, MHA_OPT_SAMPLE) || mha_args_has(args, MHA_OPT_TEMPERATURE)))
-        return mha_fail(err, MHA_ERR_ARG, "--sample and --temperature need --generate N");
     MHA_TRY(mha_open_inputs(cli, err));
+    if (!writes_text(cli) &&
+        (mha_args_has(args, MHA_OPT_SAMPLE) || mha_args_has(args, MHA_OPT_TEMPERATURE) ||
+         mha_args_has(args, MHA_OPT_BEAM)))
+        return mha_fail(err, MHA_ERR_ARG, "--sample, --temperature and --beam need --generate N");
     mha_head_kind head = cli->info->head;
     if (generate && head != MHA_HEAD_NEXT && head != MHA_HEAD_TARGET)
         return mha_cannot(cli, err, "the model does not generate: its read-out is %s",

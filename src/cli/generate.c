@@ -1,5 +1,6 @@
-/* generate.c: writes on: greedy, or drawn with a seed. One document after the other, each with its
- * own stream of random numbers, so that a document's text does not depend on the others. */
+/* generate.c: writes on: greedy, by beam search, or drawn with a seed. One document after the
+ * other, each with its own stream of random numbers, so that a document's text does not depend on
+ * the others. */
 #include "cli/answers.h"
 
 #include "base/fail.h"
@@ -13,13 +14,18 @@ static const mha_column columns[COLUMNS] = {
     {"text", "", "what they spell, without special tokens", MHA_COLUMN_TEXT},
 };
 
+/* New tokens where neither the user nor the checkpoint says how many. */
+#define LENGTH_DEFAULT 200
+
 typedef struct generator {
     mha_cli *cli;
     uint64_t length; /* new tokens at most */
+    uint64_t beams;
     bool sample;
     mha_sampling sampling;
-    int32_t end;  /* ends a text; −1: nothing does */
-    int64_t *ids; /* [length] */
+    mha_generation rules;
+    int32_t *new_ids; /* [length] */
+    int64_t *ids;     /* the same, for the table */
     size_t n;
     double done, total; /* tokens, for the bar */
 } generator;
@@ -28,9 +34,8 @@ static mha_status generator_open(generator *g, mha_cli *cli, mha_err *err)
 {
     const mha_args *args = &cli->args;
     uint64_t top = 0;
-    *g = (generator){.cli = cli, .sampling = {.temperature = 1}, .end = cli->info->eos};
     g->sample = mha_args_has(args, MHA_OPT_SAMPLE);
-    MHA_TRY(mha_args_uint(args, MHA_OPT_GENERATE, 1, 1u << 24, &g->length, err));
+    MHA_TRY(mha_args_uint(args, MHA_OPT_BEAM, 1, 1024, &g->beams, err));
     MHA_TRY(mha_args_real(args, MHA_OPT_TEMPERATURE, 1e-3, 1e3, &g->sampling.temperature, err));
     MHA_TRY(mha_args_uint(args, MHA_OPT_TOP, 1, INT32_MAX, &top, err));
     MHA_TRY(mha_args_uint(args, MHA_OPT_SEED, 0, UINT64_MAX, &g->sampling.seed, err));
@@ -38,37 +43,28 @@ static mha_status generator_open(generator *g, mha_cli *cli, mha_err *err)
     if (!g->sample && (mha_args_has(args, MHA_OPT_TEMPERATURE) || top))
         return mha_fail(err, MHA_ERR_ARG,
                         "--temperature and --top change what --generate draws: they need --sample");
-    if (g->end < 0 && cli->tokenizer)
-        g->end = mha_tokenizer_role(cli->tokenizer, MHA_TOKEN_EOS);
+    if (g->sample && g->beams > 1)
+        return mha_fail(err, MHA_ERR_ARG,
+                        "--beam looks for the likeliest text, --sample draws one");
+    MHA_TRY(mha_model_generation(cli->model, &g->rules, err));
+    if (g->rules.ends.count == 0 && cli->tokenizer)
+        MHA_TRY(
+            mha_generation_end(&g->rules, mha_tokenizer_role(cli->tokenizer, MHA_TOKEN_EOS), err));
+    if (g->rules.ignored[0])
+        mha_note(cli, "the checkpoint's settings for writing are followed without %s",
+                 g->rules.ignored);
+    g->length = g->rules.length > 0 ? g->rules.length : LENGTH_DEFAULT;
+    MHA_TRY(mha_args_uint(args, MHA_OPT_GENERATE, 1, 1u << 24, &g->length, err));
     g->total = (double)g->length * (double)cli->inputs.count;
+    MHA_TRY(mha_alloc((void **)&g->new_ids, g->length, sizeof *g->new_ids, err));
     return mha_alloc((void **)&g->ids, g->length, sizeof *g->ids, err);
 }
 
-static int32_t greedy(const float *logits, size_t n)
+static void generator_release(generator *g)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        best = logits[i] > logits[best] ? i : best;
-    return (int32_t)best;
-}
-
-/* sampler: NULL is greedy. */
-static mha_status tokens_write(generator *g, mha_decoder *decoder, mha_sampler *sampler,
-                               size_t length, mha_err *err)
-{
-    for (g->n = 0; g->n < length;) {
-        const float *logits = mha_decoder_logits(decoder);
-        int32_t id =
-            sampler ? mha_sampler_next(sampler, logits) : greedy(logits, g->cli->info->vocab);
-        g->ids[g->n++] = id;
-        if (mha_progress_step(&g->cli->bar, g->done + (double)g->n, g->total) != 0)
-            return mha_fail(err, MHA_ERR_CANCELLED, "interrupted");
-        if (id == g->end)
-            break;
-        if (g->n < length)
-            MHA_TRY(mha_decoder_step(decoder, id, err));
-    }
-    return MHA_OK;
+    mha_generation_release(&g->rules);
+    mha_free(g->new_ids);
+    mha_free(g->ids);
 }
 
 /* How many new tokens the position table leaves room for. */
@@ -78,10 +74,17 @@ static size_t length_allowed(const generator *g, size_t fed)
     size_t length = g->length;
     if (positions && positions - fed < length)
         length = positions - fed;
-    if (length < g->length)
+    if (length < g->length && mha_args_has(&g->cli->args, MHA_OPT_GENERATE))
         mha_note(g->cli, "--generate stops after %zu tokens, at the end of the position table",
                  length);
     return length;
+}
+
+static int step(void *context, double done, double total)
+{
+    generator *g = context;
+    (void)total;
+    return mha_progress_step(&g->cli->bar, g->done + done, g->total);
 }
 
 static mha_status document_write(generator *g, size_t i, mha_err *err)
@@ -89,37 +92,33 @@ static mha_status document_write(generator *g, size_t i, mha_err *err)
     int32_t start;
     mha_document d = mha_inputs_complete(g->cli, i, &start);
     size_t fed = d.target_n ? d.target_n : d.n;
-    size_t length = length_allowed(g, fed);
-    mha_sampler *sampler = NULL;
-    mha_decoder *decoder = NULL;
+    mha_writing how = {.rules = &g->rules,
+                       .length = length_allowed(g, fed),
+                       .beams = g->beams,
+                       .progress = step,
+                       .progress_context = g};
     mha_status status = MHA_OK;
     g->sampling.stream = g->cli->inputs.items[i].index;
     if (g->sample)
-        status = mha_sampler_new(&sampler, g->cli->info->vocab, &g->sampling, err);
+        status = mha_sampler_new(&how.sampler, g->cli->info->vocab, &g->sampling, err);
     if (status == MHA_OK)
-        status = mha_decoder_new(&decoder, g->cli->engine, &d, fed + length, err);
-    if (status == MHA_OK)
-        status = tokens_write(g, decoder, sampler, length, err);
-    mha_decoder_free(decoder);
-    mha_sampler_free(sampler);
+        status = mha_write(g->cli->engine, g->cli->model, &d, &how, g->new_ids, &g->n, NULL, err);
+    mha_sampler_free(how.sampler);
+    for (size_t k = 0; status == MHA_OK && k < g->n; k++)
+        g->ids[k] = g->new_ids[k];
     g->done += (double)g->length;
     return status;
 }
 
 static mha_status text_set(const generator *g, mha_table *t, mha_err *err)
 {
-    int32_t *ids;
     char *text = NULL;
     if (!g->cli->tokenizer)
         return MHA_OK;
-    MHA_TRY(mha_alloc((void **)&ids, g->n, sizeof *ids, err));
-    for (size_t k = 0; k < g->n; k++)
-        ids[k] = (int32_t)g->ids[k];
-    mha_status status = mha_tokenizer_decode(g->cli->tokenizer, ids, g->n, &text, err);
+    mha_status status = mha_tokenizer_decode(g->cli->tokenizer, g->new_ids, g->n, &text, err);
     if (status == MHA_OK)
         status = mha_table_set_text(t, TEXT, text, err);
     mha_free(text);
-    mha_free(ids);
     return status;
 }
 
@@ -138,6 +137,7 @@ static mha_status describe(const generator *g, mha_table *t, mha_err *err)
     MHA_TRY(mha_table_section(&m, t, "settings", err));
     MHA_TRY(mha_meta_int(m, "generate", (int64_t)g->length, err));
     MHA_TRY(mha_meta_bool(m, "sample", g->sample, err));
+    MHA_TRY(mha_meta_int(m, "beam", (int64_t)g->beams, err));
     if (!g->sample)
         return MHA_OK;
     MHA_TRY(mha_meta_real(m, "temperature", g->sampling.temperature, err));
@@ -148,7 +148,7 @@ static mha_status describe(const generator *g, mha_table *t, mha_err *err)
 
 mha_status mha_answer_generate(mha_table **t, mha_cli *cli, mha_err *err)
 {
-    generator g;
+    generator g = {.cli = cli, .beams = 1, .sampling = {.temperature = 1}};
     mha_status status = generator_open(&g, cli, err);
     if (status == MHA_OK)
         status = mha_table_new(t, "run", columns, COLUMNS, err);
@@ -161,6 +161,6 @@ mha_status mha_answer_generate(mha_table **t, mha_cli *cli, mha_err *err)
             status = row_add(&g, *t, i, err);
     }
     mha_progress_end(&cli->bar);
-    mha_free(g.ids);
+    generator_release(&g);
     return status;
 }

@@ -191,6 +191,30 @@ static mha_status input_encode(mha_cli *cli, mha_input *in, const mha_source *s,
     return target_from_text(cli, &in->target, s, err);
 }
 
+/* A classifier with a decoder feeds it the text itself, shifted right behind the start token. */
+static mha_status target_shifted(const mha_cli *cli, mha_input *in, mha_err *err)
+{
+    const mha_tokens *s = &in->source;
+    mha_tokens *t = &in->target;
+    if (in->has_target || cli->info->head != MHA_HEAD_CLASS || !cli->info->layers[MHA_ENC] ||
+        !cli->info->layers[MHA_DEC])
+        return MHA_OK;
+    if (cli->info->decoder_start < 0)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "the model names no start token for its decoder; use --target-ids");
+    MHA_TRY(tokens_reserve(t, s->n, err));
+    for (size_t i = 0; i < s->n; i++) {
+        t->id[i] = i > 0 ? s->id[i - 1] : cli->info->decoder_start;
+        t->start[i] = i > 0 ? s->start[i - 1] : 0;
+        t->end[i] = i > 0 ? s->end[i - 1] : 0;
+        t->word[i] = i > 0 ? s->word[i - 1] : -1;
+        t->special[i] = i > 0 ? s->special[i - 1] : 1;
+    }
+    t->n = s->n;
+    in->has_target = true;
+    return MHA_OK;
+}
+
 static mha_document input_document(const mha_input *in)
 {
     mha_document d = {.ids = in->source.id, .n = in->source.n, .types = in->source.type};
@@ -222,6 +246,8 @@ static mha_status input_add(mha_inputs *all, mha_cli *cli, const mha_source *s, 
     bool cut = status == MHA_OK && tokens_cut(&in.source, in.from_text, limit);
     if (cut)
         tokens_cut(&in.unmasked, true, limit);
+    if (status == MHA_OK)
+        status = target_shifted(cli, &in, &own);
     mha_document d = input_document(&in);
     if (status == MHA_OK)
         status = mha_engine_check(cli->engine, &d, &own);

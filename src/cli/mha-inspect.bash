@@ -18,6 +18,7 @@ _mha_inspect()
     --max-docs) return ;;
     --max-tokens) return ;;
     --generate) return ;;
+    --beam) return ;;
     --temperature) return ;;
     --top) return ;;
     --sites) return ;;
@@ -59,7 +60,7 @@ _mha_inspect()
     case ${COMP_WORDS[1]} in
     info) options="--program --tensors --hash -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     tokens) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    run) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --generate --sample --temperature --top -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    run) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --generate --beam --sample --temperature --top -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     maps) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --sites --layers --heads --stack --kind --words -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     heads) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --words --special --per-document --by-layer --sort --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     heatmap) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --words --special --rows --cols --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;

@@ -51,6 +51,8 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
 
     {MHA_OPT_GENERATE, MHA_GROUP_COMMAND, RUN, "--generate", "N", NULL,
      "writes up to N new tokens, greedily unless --sample"},
+    {MHA_OPT_BEAM, MHA_GROUP_COMMAND, RUN, "--beam", "B", "1",
+     "beam search: looks for the likeliest whole text among B that grow side by side"},
     {MHA_OPT_SAMPLE, MHA_GROUP_COMMAND, RUN, "--sample", NULL, NULL,
      "draws each new token; see --temperature, --top, --seed"},
     {MHA_OPT_TEMPERATURE, MHA_GROUP_COMMAND, RUN, "--temperature", "X", "1",

@@ -35,6 +35,7 @@ typedef enum mha_option_id {
     MHA_OPT_TENSORS,
     MHA_OPT_HASH,
     MHA_OPT_GENERATE,
+    MHA_OPT_BEAM,
     MHA_OPT_SAMPLE,
     MHA_OPT_TEMPERATURE,
     MHA_OPT_TOP,

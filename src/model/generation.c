@@ -46,16 +46,19 @@ static void find_ignored(mha_generation *g, const json_t *config)
     }
 }
 
-static mha_status add_id(mha_ids *list, const struct mha_model *m, const json_t *j, mha_err *err)
+static mha_status push_id(mha_ids *list, int32_t id, mha_err *err)
 {
-    json_int_t id = json_is_integer(j) ? json_integer_value(j) : -1;
-    if (id < 0 || id >= (json_int_t)m->vocab)
-        return MHA_OK;
     if ((list->count & (list->count - 1)) == 0)
         MHA_TRY(mha_grow((void **)&list->id, list->count, list->count == 0 ? 1 : 2 * list->count,
                          sizeof *list->id, err));
-    list->id[list->count++] = (int32_t)id;
+    list->id[list->count++] = id;
     return MHA_OK;
+}
+
+static mha_status add_id(mha_ids *list, const struct mha_model *m, const json_t *j, mha_err *err)
+{
+    json_int_t id = json_is_integer(j) ? json_integer_value(j) : -1;
+    return id < 0 || id >= (json_int_t)m->vocab ? MHA_OK : push_id(list, (int32_t)id, err);
 }
 
 /* A number or a list of numbers. */
@@ -162,14 +165,16 @@ mha_status mha_model_generation(const mha_model *m, mha_generation *out, mha_err
     if (m->checkpoint->gguf == NULL)
         status = fill(out, m, file != NULL ? file : m->checkpoint->config, err);
     json_decref(file);
-    if (status == MHA_OK && out->ends.count == 0 && m->info.eos >= 0) {
-        json_t *eos = json_integer(m->info.eos);
-        status = add_id(&out->ends, m, eos, err);
-        json_decref(eos);
-    }
+    if (status == MHA_OK && out->ends.count == 0)
+        status = mha_generation_end(out, m->info.eos, err);
     if (status != MHA_OK)
         mha_generation_release(out);
     return status;
+}
+
+mha_status mha_generation_end(mha_generation *g, int32_t id, mha_err *err)
+{
+    return id < 0 ? MHA_OK : push_id(&g->ends, id, err);
 }
 
 void mha_generation_release(mha_generation *g)

@@ -31,6 +31,17 @@ run llama-gqa --ids 1,2,3 --generate 8 >greedy
 run llama-gqa --ids 1,2,3 --generate 8 --sample --top 1 | diff greedy - && echo greedy
 run bert-mlm --ids 1 --generate 3
 run gpt2-lm --ids 1 --generate 100 | awk -F, 'NR == 2 { print split($2, ids, " "), "tokens" }'
+echo "== encoder-decoders write unless next tokens are asked for; the texts are the reference's"
+run marian --ids 5,6,7,0
+run marian --ids '5,6,7,0;9,0' --beam 4
+run t5 --ids 1,2,3 --generate 3 --beam 2
+"$MHA" run gpt2-lm --ids 1 --beam 2
+"$MHA" run marian --ids 5 --beam 2 --sample
+"$MHA" run marian --ids 5 --target-ids 58 --beam 2
+echo "== a classifier with a decoder feeds it the text shifted right, and reads its last end token"
+run bart-class --ids 5,6,7,2
+run bart-class --ids 5,6,7,2 --target-ids 2,5,6,7
+"$MHA" run bart-class --ids 5,6,7
 echo "== embeddings: pooled as the checkpoint says"
 run bert-base --ids '1,2,3;4,5' --top 3
 mkdir bert-base/1_Pooling
