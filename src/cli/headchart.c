@@ -97,19 +97,32 @@ static mha_status bars_draw(const mha_headchart *c, const char *path,
     return status;
 }
 
-/* The place of each table row in the picture: rows of one stack, kind and layer share a line. */
+/* Whether table row `row` is of this attention step. */
+static bool row_of_step(const mha_headchart *c, size_t row, const mha_attn_info *a)
+{
+    const mha_table *t = c->table;
+    return strcmp(mha_table_get_text(t, row, mha_table_find(t, "stack")),
+                  mha_stack_name(a->stack)) == 0 &&
+           strcmp(mha_table_get_text(t, row, mha_table_find(t, "kind")), mha_kind_name(a->kind)) ==
+               0 &&
+           cell_int(t, row, "layer") == (int64_t)a->layer;
+}
+
+/* The line of each table row in the picture: the model's own order, whatever the table's, with the
+ * rows of one attention step on one line. */
 static size_t lines_find(const mha_headchart *c, size_t *line, label *labels)
 {
+    const mha_model_info *info = c->cli->info;
     size_t count = 0;
-    for (size_t i = 0; i < mha_table_rows(c->table); i++) {
-        label name;
-        size_t at = 0;
-        row_label(c, i, false, name);
-        while (at < count && strcmp(labels[at], name) != 0)
-            at++;
-        if (at == count)
-            memcpy(labels[count++], name, sizeof name);
-        line[i] = at;
+    for (size_t a = 0; a < info->attn_count; a++) {
+        bool any = false;
+        for (size_t i = 0; i < mha_table_rows(c->table); i++)
+            if (row_of_step(c, i, &info->attn[a])) {
+                line[i] = count;
+                row_label(c, i, false, labels[count]);
+                any = true;
+            }
+        count += any;
     }
     return count;
 }
