@@ -7,14 +7,13 @@ Everything is float64, on the documents of expected.N.npz. Each file holds the t
 (`rows`, `targets`: cross-entropy of a token id or class at a row of the logits; the loss is their
 mean), the value of every head's gate (`gate` [A, H], by attention step in running order: 1 in
 document 0, between 0 and 1.5 with some zeros in document 1), the `loss` and its gradient by every
-gate (`gates` [A, H]). Gates are set where a user of the library would set them: a hook multiplies
-what enters each output projection. Some models also hold, of document 1, the gradients of each
+gate (`gates` [A, H]): what every head gives to its output projection is multiplied by it. Some models also hold, of document 1, the gradients of each
 step's attention weights (`STACK.KIND.LAYER.d_pattern`) and scores, of the heads' gated outputs, of
 the residual stream, and of every tensor of the file (`weights/NAME`), in float32.
 """
 
 import argparse
-import re
+import collections
 import tempfile
 from pathlib import Path
 
@@ -24,15 +23,18 @@ import transformers as tf
 
 import make_fixtures
 import reference
+import reference_encoders
 from make_fixtures import MODELS, OUT, QUANTISED, STORED, shorten
 
 # Models that also get gradients of sites and weights: one of each kind of block.
-DETAILED = ("bert-class", "gpt2-lm", "gemma3", "t5-gated")
+DETAILED = ("bert-class", "gpt2-lm", "gemma3", "t5-gated", "albert-mlm", "mpnet-class", "bart")
 
 
 def terms(model, arrays):
     """The usual loss of the model's head: rows of the logits and what they should say."""
     kind = type(model).__name__
+    if "PreTraining" in kind or "QuestionAnswering" in kind or getattr(model.config, "num_labels", 2) == 1:
+        return [], []  # no loss is defined
     ids = [int(i) for i in arrays["ids"]]
     if "TokenClassification" in kind:
         return list(range(len(ids))), [i % model.config.num_labels for i in range(len(ids))]
@@ -55,62 +57,59 @@ def stacks_of(model):
 
 
 def attention_steps(model, inputs):
-    """(label, output projection, heads) of every attention step in running order."""
+    """(label, heads) of every attention step in running order."""
     names = {id(m): n for n, m in model.named_modules()}
-    reference.RECORDER.calls = []
-    with torch.no_grad():
+    recorder = reference.RECORDER
+    recorder.calls = []
+    with torch.no_grad(), reference_encoders.own_attention(model, recorder):
         model(**inputs)
-    steps = []
-    for module, q, *_ in reference.RECORDER.calls:
+    layers, steps = collections.Counter(), []
+    for module, q, *_ in recorder.calls:
         name = names[id(module)]
-        layer = re.search(r"\.(?:layer|layers|h|block)\.(\d+)\.", "." + name).group(1)
-        stack = reference.stack_of(name, stacks_of(model))
-        _, proj = reference.output_projection(model, module, name)
-        steps.append((f"{stack}.{reference.kind_of(name)}.{layer}", proj, q.shape[1]))
+        part = f"{reference.stack_of(name, stacks_of(model))}.{reference.kind_of(name)}"
+        steps.append((f"{part}.{layers[part]}", q.shape[1]))
+        layers[part] += 1
     return steps
 
 
-def gradients(model, inputs, rows, targets, gate):
-    """Loss, gradient of the gates, gradients of the sites."""
-    steps = attention_steps(model, inputs)
-    values = torch.tensor(gate, requires_grad=True)
-    gated, residual, hooks = {}, {}, []
-    for index, (label, proj, heads) in enumerate(steps):
-
-        def multiply(module, args, index=index, label=label, heads=heads):
-            x = args[0].unflatten(-1, (heads, -1)) * values[index, :heads, None]
-            x.retain_grad()
-            gated[label] = x
-            return (x.flatten(-2),)
-
-        hooks.append(proj.register_forward_pre_hook(multiply))
+def keep_streams(model):
+    """Hooks that fill the residual stream behind every block, in running order by stack."""
+    streams, hooks = collections.defaultdict(list), []
     for short, part in stacks_of(model).items():
-        for name, layer in reference.find_blocks(model, part).items():
+        for name in reference.find_blocks(model, part):
 
-            def keep(module, args, out, label=f"{short}.{layer}"):
+            def keep(module, args, out, short=short):
                 x = out[0] if isinstance(out, tuple) else out
                 x.retain_grad()
-                residual[label] = x
+                streams[short].append(x)
 
             hooks.append(model.get_submodule(name).register_forward_hook(keep))
-    reference.RECORDER.calls = []
-    reference.RECORDER.keep_gradients = True
-    logits = model(**inputs).logits[0]
-    calls = list(reference.RECORDER.calls)
-    reference.RECORDER.keep_gradients = False
-    if logits.dim() == 1:
-        logits = logits[None]
-    loss = torch.nn.functional.cross_entropy(logits[rows], torch.tensor(targets))
+    return streams, hooks
+
+
+def gradients(model, inputs, steps, rows, targets, gate):
+    """Loss, gradient of the gates, gradients of the sites."""
+    recorder = reference.RECORDER
+    recorder.calls, recorder.gates = [], torch.tensor(gate, requires_grad=True)
+    streams, hooks = keep_streams(model)
+    with reference_encoders.own_attention(model, recorder):
+        logits = reference.logits_of(model(**inputs))
+    loss = torch.nn.functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1])[rows], torch.tensor(targets)
+    )
     loss.backward()
     for hook in hooks:
         hook.remove()
     sites = {}
-    for (label, _, _), (*_, scores, pattern, _) in zip(steps, calls, strict=True):
+    for (label, _), (*_, scores, pattern, z) in zip(steps, recorder.calls, strict=True):
         sites[f"{label}.d_pattern"] = pattern.grad[0]
         sites[f"{label}.d_scores"] = scores.grad[0]
-        sites[f"{label}.d_z"] = gated[label].grad[0].transpose(0, 1)
-    sites.update({f"{label}.d_resid": x.grad[0] for label, x in residual.items()})
-    return loss.item(), values.grad.numpy(), sites
+        sites[f"{label}.d_z"] = z.grad[0]
+    for short, blocks in streams.items():
+        sites.update({f"{short}.{layer}.d_resid": x.grad[0] for layer, x in enumerate(blocks)})
+    grad = recorder.gates.grad.numpy()
+    recorder.gates = None
+    return loss.item(), grad, sites
 
 
 def load(name):
@@ -133,13 +132,13 @@ def make_document(name, model, tensors, n):
     if not rows:
         return
     steps = attention_steps(model, inputs)
-    shape = (len(steps), max(heads for _, _, heads in steps))
+    shape = (len(steps), max(heads for _, heads in steps))
     rng = np.random.default_rng(n)
     gate = np.ones(shape) if n == 0 else np.round(rng.uniform(-0.3, 1.5, shape).clip(0), 3)
     gate = gate.astype(np.float32).astype(np.float64)
     model.zero_grad()
     with reference.double_precision():
-        loss, gates, sites = gradients(model, inputs, rows, targets, gate)
+        loss, gates, sites = gradients(model, inputs, steps, rows, targets, gate)
     out = {
         "rows": np.array(rows, np.int64),
         "targets": np.array(targets, np.int64),

@@ -47,7 +47,7 @@ class Recorder:
     def __init__(self):
         self.calls = []
         self.extra = {}  # arrays of a call beyond those
-        self.keep_gradients = False
+        self.gates = None  # [calls, H] factors of z; with them, gradients are kept
 
     def __call__(self, module, query, key, value, mask, scaling=None, position_bias=None, **kw):
         if scaling is None:
@@ -73,13 +73,14 @@ class Recorder:
             own = own_q @ own_k.transpose(-1, -2) * scaling + position_bias
             scores = torch.where(rows[:, None], own, scores)
         pattern = torch.softmax(scores, dim=-1)
-        if self.keep_gradients:
-            scores.retain_grad()
-            pattern.retain_grad()
         z = pattern @ wide_v
         if other is not None:
             z = torch.where(rows[:, None], pattern @ own_v, z)
             self.extra[len(self.calls)] = dict(q_global=own_q, k_global=own_k, v_global=own_v)
+        if self.gates is not None:
+            z = z * self.gates[len(self.calls), : z.shape[1], None, None]
+            for x in (scores, pattern, z):
+                x.retain_grad()
         self.calls.append((module, query, key, value, scores, pattern, z))
         return z.transpose(1, 2).contiguous(), pattern
 

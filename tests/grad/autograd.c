@@ -4,6 +4,7 @@
 #include "support/test.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Ranks of |x|, 0 the smallest. */
 static void rank_of(const double *x, size_t n, double *rank)
@@ -72,18 +73,29 @@ static void check_model(void **state)
     subject_close(&s);
 }
 
-/* A model without gradients has nothing to predict: it must have no head, or no loss. */
-static void check_headless(void **state)
+/* A model without gradients has no loss, and must say so. */
+static void check_lossless(void **state)
 {
     char path[1024];
+    double loss;
     mha_model *m;
+    mha_engine *e;
     mha_err err = {0};
+    fixture f;
+    mha_prediction term = {0, 0, -1};
     fixture_path(path, sizeof path, *state, NULL);
-    if (mha_model_open(&m, path, NULL, &err) != MHA_OK)
+    if (mha_model_open(&m, path, NULL, &err) != MHA_OK ||
+        mha_engine_new(&e, m, NULL, &err) != MHA_OK)
         fail_msg("%s", err.message);
-    mha_head_kind head = mha_model_info_get(m)->head;
-    if (head != MHA_HEAD_NONE && head != MHA_HEAD_SPAN)
-        fail_msg("%s: no gradient.1.npz", (const char *)*state);
+    fixture_expected_of(*state, path, sizeof path);
+    assert_true(fixture_open(&f, path, 1));
+    f.doc.predict = &term;
+    f.doc.predict_n = 1;
+    if (mha_engine_loss(e, &f.doc, 1, &loss, NULL, NULL, NULL, &err) != MHA_ERR_ARG)
+        fail_msg("%s has a loss, but no gradient.1.npz", (const char *)*state);
+    assert_non_null(strstr(err.message, "loss"));
+    fixture_close(&f);
+    mha_engine_free(e);
     mha_model_close(m);
 }
 
@@ -105,7 +117,7 @@ int main(void)
     fixture_models_find(&models);
     for (size_t i = 0; i < models.count; i++)
         tests[i] = (struct CMUnitTest){models.name[i],
-                                       has_gradients(models.name[i]) ? check_model : check_headless,
+                                       has_gradients(models.name[i]) ? check_model : check_lossless,
                                        NULL, NULL, models.name[i]};
     return _cmocka_run_group_tests("gradients", tests, models.count, NULL, NULL);
 }

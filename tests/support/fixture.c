@@ -161,6 +161,24 @@ bool fixture_open(fixture *f, const char *model, int n)
     return true;
 }
 
+void fixture_detailed_find(fixture_models *out)
+{
+    fixture_models all;
+    fixture_models_find(&all);
+    out->count = 0;
+    for (size_t i = 0; i < all.count; i++) {
+        fixture g;
+        bool detailed = false;
+        if (!fixture_gradient_open(&g, all.name[i], 1))
+            continue;
+        for (size_t k = 0; k < g.count; k++)
+            detailed |= strncmp(g.array[k].name, "weights/", 8) == 0;
+        fixture_close(&g);
+        if (detailed)
+            models_add(out, all.name[i]);
+    }
+}
+
 void fixture_close(fixture *f)
 {
     for (size_t i = 0; i < f->count; i++) {

@@ -36,6 +36,8 @@ typedef struct fixture_models {
 } fixture_models;
 /* Every model that has expected arrays or must reproduce those of another, by name. */
 void fixture_models_find(fixture_models *out);
+/* Those whose own gradient.1.npz holds gradients of sites and weights too. */
+void fixture_detailed_find(fixture_models *out);
 /* Loads MODEL/expected.N.npz; false when there is no such file. Fails the test on anything else. */
 bool fixture_open(fixture *f, const char *model, int n);
 /* The arrays of MODEL/gradient.N.npz (tools/make_gradient_fixtures.py); no document. */
