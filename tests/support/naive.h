@@ -26,6 +26,8 @@ typedef struct naive {
     bool rope_pair;                     /* pairs (x[2i], x[2i+1]) */
     size_t window; /* |i − j| <= window/2, or i − window < j where causal */
     bool mean_pool;
+    bool parallel;   /* GPT-2: attention and MLP both read the block's input */
+    bool head_norms; /* GPT-2: ln_2 also norms q and k, all heads together */
 } naive;
 
 /* Adds `by` to one element of a site on the way: gradients of sites by central differences. Per

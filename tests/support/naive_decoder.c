@@ -56,11 +56,13 @@ static void gpt2_block(pass *p, double *x, size_t T, size_t D, size_t H, size_t 
     o.scale = 1 / sqrt((double)K);
     if (config_number(p->n, "scale_attn_by_inverse_layer_idx", 0) != 0)
         o.scale /= p->layer + 1;
+    for (size_t i = 0; i < 2 && p->n->head_norms; i++)
+        part[i] = norm_of(p, part[i], T, D, "ln_2");
     double *z = attend(p, &o, part[0], part[1], part[2], T, T);
-    double *y = conv(p, z, T, D, D, "attn.c_proj");
+    double *y = conv(p, z, T, D, D, "attn.c_proj"), *beside = norm_of(p, x, T, D, "ln_2");
     pass_nudge(p, MHA_SITE_ATTN_OUT, MHA_SELF, y, D, 0);
     add(x, y, T * D);
-    b = norm_of(p, x, T, D, "ln_2");
+    b = p->n->parallel ? beside : norm_of(p, x, T, D, "ln_2");
     double *h = conv(p, b, T, D, F, "mlp.c_fc");
     activate(config_text(p->n, "activation_function", "gelu_new"), h, T * F);
     add(x, conv(p, h, T, F, D, "mlp.c_proj"), T * D);

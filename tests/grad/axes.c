@@ -1,0 +1,237 @@
+/* axes.c: kinds of attention, read-out and block that no model here has: the descriptions of GPT-2,
+ * BERT and Llama are changed and so is the naive pass, and gradients of gates and of every tensor
+ * are compared. */
+#include "base/rng.h"
+#include "support/subject.h"
+#include "support/test.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DOCUMENTS = 3, TENSORS_MAX = 64 };
+
+/* The description of a family with `from` replaced by `to` wherever it stands. Freed by the caller.
+ */
+static char *changed(const char *family, const char *from, const char *to)
+{
+    const char *root = getenv("MHA_ROOT");
+    char path[1024], *text = calloc(1, 1 << 16), *out = calloc(1, 1 << 17);
+    snprintf(path, sizeof path, "%s/src/model/family/%s.family", root != NULL ? root : ".", family);
+    FILE *f = fopen(path, "r");
+    assert_true(f != NULL && text != NULL && out != NULL);
+    text[fread(text, 1, (1 << 16) - 1, f)] = 0;
+    fclose(f);
+    const char *at = text, *next;
+    assert_non_null(strstr(text, from));
+    while ((next = strstr(at, from)) != NULL) {
+        strncat(out, at, (size_t)(next - at));
+        strcat(out, to);
+        at = next + strlen(from);
+    }
+    strcat(out, at);
+    free(text);
+    return out;
+}
+
+static double difference(const subject *s, const subject_document *d, double *element)
+{
+    double at = *element, sum = 0;
+    for (int side = -1; side <= 1; side += 2) {
+        *element = at + side * SUBJECT_STEP;
+        for (size_t i = 0; i < DOCUMENTS; i++)
+            sum += side * naive_loss(s->n, &d[i].doc, d[i].exact, NULL);
+    }
+    *element = at;
+    return sum / (2 * SUBJECT_STEP);
+}
+
+/* A few elements of every tensor, measured by the largest of it (and by a hundredth of the largest
+ * of all where that is more: some tensors have gradient 0). */
+static double check_tensors(const subject *s, const subject_document *d,
+                            const mha_weight_gradient *list, size_t count)
+{
+    mha_rng rng;
+    double all = 0, worst = 0;
+    mha_rng_seed(&rng, 3, 0);
+    for (size_t i = 0; i < count; i++) {
+        const naive_tensor *t = naive_tensor_find(s->n, list[i].tensor);
+        for (size_t k = 0; k < t->count; k++)
+            all = fmax(all, fabs((double)list[i].out[k]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const naive_tensor *t = naive_tensor_find(s->n, list[i].tensor);
+        double most = 1e-2 * all;
+        for (size_t k = 0; k < t->count; k++)
+            most = fmax(most, fabs((double)list[i].out[k]));
+        for (int draw = 0; draw < 5; draw++) {
+            size_t k = mha_rng_below(&rng, t->count);
+            double e = fabs((double)list[i].out[k] - difference(s, d, &t->value[k])) / most;
+            if (!(e <= 1e-4))
+                fail_msg("%s, element %zu: differs by %g of %g", t->name, k, e, most);
+            worst = fmax(worst, e);
+        }
+    }
+    return worst;
+}
+
+static void check(const char *what, const char *model, subject *s)
+{
+    subject_document d[DOCUMENTS];
+    mha_document docs[DOCUMENTS];
+    size_t n = s->info->attn_count * s->heads, count = 0;
+    double gates[DOCUMENTS * NAIVE_ATTN_MAX * 8], loss[DOCUMENTS], theirs[NAIVE_ATTN_MAX * 8];
+    double worst = 0;
+    mha_weight_gradient list[TENSORS_MAX];
+    mha_err err = {0};
+    for (size_t i = 0; i < DOCUMENTS; i++) {
+        subject_document_make(&d[i], s, 9 + 6 * i, (subject_gates)(i == 0 ? 0 : i + 2), i == 1, i);
+        docs[i] = d[i].doc;
+    }
+    for (size_t i = 0; i < mha_model_tensor_count(s->m); i++) {
+        mha_tensor_info t = mha_model_tensor(s->m, i);
+        if (t.used)
+            list[count++] =
+                (mha_weight_gradient){t.name, calloc((size_t)t.bytes / 4, sizeof(float))};
+    }
+    mha_gradient out = {.loss = loss, .gates = gates, .weights = list, .weight_count = count};
+    if (mha_engine_gradient(s->e, docs, DOCUMENTS, &out, NULL, NULL, &err) != MHA_OK)
+        fail_msg("%s: %s", what, err.message);
+    for (size_t i = 0; i < DOCUMENTS; i++) {
+        double reference = naive_loss(s->n, &docs[i], d[i].exact, NULL);
+        if (!(fabs(loss[i] - reference) <= 1e-5 * (1 + fabs(reference))))
+            fail_msg("%s: loss %g, naive %g", what, loss[i], reference);
+        subject_differences(s, &d[i], theirs);
+        double e = largest_error(gates + i * n, theirs, n);
+        if (!(e <= 1e-4))
+            fail_msg("%s: gate gradients differ by %g", what, e);
+        worst = fmax(worst, e);
+    }
+    double tensors = check_tensors(s, d, list, count);
+    print_message("note: %-26s (%s) gates %.1e, tensors %.1e of the largest\n", what, model, worst,
+                  tensors);
+    for (size_t i = 0; i < count; i++)
+        free(list[i].out);
+    for (size_t i = 0; i < DOCUMENTS; i++)
+        subject_document_free(&d[i]);
+}
+
+typedef struct axis {
+    const char *what, *model, *family, *from, *to;
+    void (*set)(subject *s);
+} axis;
+
+static void set_softcap(subject *s)
+{
+    s->n->attn_softcap = 1.5;
+}
+
+static void set_logit_softcap(subject *s)
+{
+    s->n->logit_softcap = 2.5;
+}
+
+static void set_window(subject *s)
+{
+    s->n->window = 6;
+}
+
+static void set_pair(subject *s)
+{
+    s->n->rope_pair = true;
+}
+
+static void set_mean(subject *s)
+{
+    s->n->mean_pool = true;
+}
+
+static void set_parallel(subject *s)
+{
+    s->n->parallel = true;
+}
+
+static void set_head_norms(subject *s)
+{
+    s->n->head_norms = true;
+}
+
+/* The biases of the three classes are the sinks of the three heads too. */
+static void set_sinks(subject *s)
+{
+    s->n->sinks = naive_tensor_find(s->n, "classifier.bias")->value;
+}
+
+/* Three heads: the two slopes 2^(−4i) of two heads, then the first of four heads. */
+static void set_alibi(subject *s)
+{
+    static const double slopes[] = {0.0625, 0.00390625, 0.25};
+    assert_int_equal(s->heads, 3);
+    s->n->alibi = slopes;
+}
+
+#define GPT2_BLOCK                                                                                 \
+    "    X <- add B\n"                                                                             \
+    "    B <- norm X w=ln2 eps=eps\n"                                                              \
+    "    B <- mlp B up=up down=down act=act\n"                                                     \
+    "    X <- add B\n"
+#define GPT2_PARALLEL                                                                              \
+    "    C <- norm X w=ln2 eps=eps\n"                                                              \
+    "    C <- mlp C up=up down=down act=act\n"                                                     \
+    "    X <- add B\n"                                                                             \
+    "    X <- add C\n"
+
+static axis axes[] = {
+    {"softcap of scores", "gpt2-lm", "gpt2", "causal", "causal softcap=1.5", set_softcap},
+    {"softcap of logits", "gpt2-lm", "gpt2", "logits X w=lm", "logits X w=lm softcap=2.5",
+     set_logit_softcap},
+    {"causal window", "gpt2-lm", "gpt2", "causal", "causal window=6", set_window},
+    {"window to both sides", "bert-mlm", "bert", "scale=K^-0.5", "scale=K^-0.5 window=6",
+     set_window},
+    {"ALiBi", "bert-mlm", "bert", "scale=K^-0.5", "scale=K^-0.5 alibi=1", set_alibi},
+    {"rotary of neighbours", "llama-gqa", "llama", "rope=gguf ? 'pair' : 'half'", "rope=pair",
+     set_pair},
+    {"mean pool", "gpt2-class", "gpt2", "pool X last", "pool X mean", set_mean},
+    {"parallel branches", "gpt2-lm", "gpt2", GPT2_BLOCK, GPT2_PARALLEL, set_parallel},
+    {"norms over all heads", "gpt2-lm", "gpt2", "causal",
+     "causal q_norm=ln2 k_norm=ln2 norm=layer eps=eps", set_head_norms},
+};
+
+static void check_axis(void **state)
+{
+    const axis *a = *state;
+    subject s;
+    char *family = changed(a->family, a->from, a->to);
+    subject_open(&s, a->model, family, 0);
+    a->set(&s);
+    check(a->what, a->model, &s);
+    subject_close(&s);
+    free(family);
+}
+
+static void check_sinks(void **state)
+{
+    subject s;
+    char *once = changed("bert", "scale=K^-0.5", "scale=K^-0.5 sinks=snk");
+    char *slot = strstr(once, "  prologue");
+    char *family = calloc(1, strlen(once) + 100);
+    assert_true(slot != NULL && family != NULL);
+    memcpy(family, once, (size_t)(slot - once));
+    strcat(family, "    vector snk [H] classifier.bias\n");
+    strcat(family, slot);
+    subject_open(&s, "bert-class", family, 0);
+    set_sinks(&s);
+    check("sinks", "bert-class", &s);
+    subject_close(&s);
+    free(family);
+    free(once);
+}
+
+int main(void)
+{
+    enum { AXES = sizeof axes / sizeof *axes };
+    struct CMUnitTest tests[AXES + 1] = {cmocka_unit_test(check_sinks)};
+    for (size_t i = 0; i < AXES; i++)
+        tests[i + 1] = (struct CMUnitTest){axes[i].what, check_axis, NULL, NULL, &axes[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
