@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/mem.h"
+#include "base/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +69,7 @@ static void handle_reset(mha_outfile *f)
     *f = (mha_outfile){0};
 }
 
-static uint64_t name_number(void)
+void mha_temporary_name(char *out, size_t size, const char *path)
 {
     uint64_t x;
     if (getentropy(&x, sizeof x) != 0) {
@@ -76,20 +77,20 @@ static uint64_t name_number(void)
         clock_gettime(CLOCK_REALTIME, &now);
         x = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 16;
     }
-    return x;
+    snprintf(out, size, "%s.%016" PRIx64 ".tmp", path, x);
 }
 
 /* Creates PATH.NUMBER.tmp. Plain open and not mkstemp: the file gets the permissions that the
  * user's umask gives to any other file. */
 static mha_status temporary_create(mha_outfile *f, mha_err *err)
 {
-    size_t n = strlen(f->path) + sizeof ".0123456789abcdef.tmp";
+    size_t n = strlen(f->path) + MHA_TEMPORARY_SUFFIX;
     void *name = NULL;
     int fd = -1, reason = 0;
     MHA_TRY(mha_alloc(&name, n, 1, err));
     f->temporary = name;
     for (int i = 0; i < NAME_TRIES && fd < 0; i++) {
-        snprintf(f->temporary, n, "%s.%016" PRIx64 ".tmp", f->path, name_number());
+        mha_temporary_name(f->temporary, n, f->path);
         /* Known before it exists, so that no signal in between leaves it behind. */
         MHA_TRY(temporary_register(f->temporary, err));
         fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

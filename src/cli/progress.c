@@ -2,7 +2,7 @@
  * is here, because a signal handler has no argument. */
 #include "cli/progress.h"
 
-#include "base/outfile.h"
+#include "base/outdir.h"
 #include "cli/exit.h"
 
 #include <signal.h>
@@ -26,6 +26,7 @@ static void on_signal(int number)
         return;
     }
     mha_outfile_abort_all();
+    mha_outdir_abort_all();
     ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
     (void)written;
     _exit(MHA_EXIT_SIGNAL);
