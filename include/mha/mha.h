@@ -2,7 +2,8 @@
  *
  * Open a model (model.h), turn text into ids (input.h), run it with probes watching (run.h,
  * probe.h), let what they see become arrays and descriptors of heads (trace.h, analysis.h), and
- * write those as tables, arrays and figures (table.h, chart.h). */
+ * write those as tables, arrays and figures (table.h, chart.h), or the model without heads that it
+ * can do without (prune.h). */
 #ifndef MHA_MHA_H
 #define MHA_MHA_H
 
@@ -12,6 +13,7 @@
 #include "mha/input.h"
 #include "mha/model.h"
 #include "mha/probe.h"
+#include "mha/prune.h"
 #include "mha/run.h"
 #include "mha/table.h"
 #include "mha/trace.h"

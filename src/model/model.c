@@ -94,9 +94,26 @@ static mha_status sort_tensors(struct mha_model *m, mha_err *err)
     return MHA_OK;
 }
 
+/* Keeps the options, for opening the model again in another form. */
+static mha_status keep_options(struct mha_model *m, const mha_model_options *options, mha_err *err)
+{
+    char *copy;
+    m->options = *options;
+    if (options->family != NULL) {
+        MHA_TRY(mha_arena_strdup(&copy, &m->memory, options->family, err));
+        m->options.family = copy;
+    }
+    if (options->family_name != NULL) {
+        MHA_TRY(mha_arena_strdup(&copy, &m->memory, options->family_name, err));
+        m->options.family_name = copy;
+    }
+    return MHA_OK;
+}
+
 mha_status mha_model_bind(struct mha_model *m, const mha_model_options *options, mha_err *err)
 {
     mha_spec *spec = NULL;
+    MHA_TRY(keep_options(m, options, err));
     MHA_TRY(find_family(&spec, m->checkpoint, options, err));
     mha_status status = mha_bind(m, spec, options, err);
     mha_spec_free(spec);
@@ -134,6 +151,7 @@ void mha_model_close(mha_model *m)
     mha_free(m->description);
     mha_free(m->part);
     mha_free(m->vectors);
+    json_decref(m->hugging_face);
     mha_arena_release(&m->memory);
     mha_checkpoint_close(m->checkpoint);
     mha_free(m);

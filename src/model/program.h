@@ -251,6 +251,8 @@ struct mha_model {
     mha_part *part;            /* [part_count] in no order; owned */
     size_t part_count;
     mha_head_keys head_keys;
+    json_t *hugging_face;      /* of a GGUF file: the config of the same model there; owned */
+    mha_model_options options; /* it was opened with; strings are copies */
 };
 
 #endif
