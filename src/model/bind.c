@@ -292,6 +292,7 @@ static mha_status bind_all(mha_binder *b, const mha_model_options *options)
     MHA_TRY(mha_bind_pruning_check(b));
     MHA_TRY(mha_bind_leftovers(b, options->allow_unused));
     MHA_TRY(mha_bind_head_keys(b));
+    MHA_TRY(mha_bind_export(b));
     MHA_TRY(fill_info(b));
     MHA_TRY(mha_strdup(&b->model->description, b->text.data, b->err));
     return mha_checkpoint_check(b->checkpoint, b->err);

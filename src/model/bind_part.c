@@ -81,7 +81,7 @@ mha_status mha_bind_parts(mha_binder *b, const mha_spec_slot *slot, mha_bound *b
     if (b->gguf) {
         MHA_TRY(mha_binder_truth(b, slot->plus_one, slot->line, false, &plus_one));
         MHA_TRY(place_there(b, slot, part.out, &part.there, &there));
-        part.added = there - (plus_one ? 1 : 0);
+        part.added = (plus_one ? 1.0f : 0.0f) - there;
     }
     MHA_TRY(part_name(b, slot, whole ? ".weight" : "", &part.name));
     MHA_TRY(add_part(b, &part, &bound->part));

@@ -147,6 +147,8 @@ mha_status mha_bind_narrow(mha_binder *b, const mha_spec_step *s, mha_stack_id s
 /* The attention step whose heads are rows or columns of the slot's tensors, or NULL. */
 const mha_spec_step *mha_bind_owner(const mha_binder *b, size_t slot);
 mha_status mha_bind_head_keys(mha_binder *b);
+/* Of a GGUF file: model->hugging_face. */
+mha_status mha_bind_export(mha_binder *b);
 
 /* Notes the tensors of a slot that was just bound; what of them belongs to the heads of the
  * attention step that is being bound; and the order of rotary pairs in q and k. */

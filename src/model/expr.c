@@ -333,6 +333,15 @@ void mha_expr_calls(const mha_expr *e,
         mha_expr_calls(e->arg[i], visit, context);
 }
 
+bool mha_expr_is_truth(const mha_expr *e)
+{
+    if (e->op == OP_CHOICE)
+        return mha_expr_is_truth(e->arg[1]) || mha_expr_is_truth(e->arg[2]);
+    if (e->op == OP_CALL)
+        return strcmp(e->string, "has") == 0 || strcmp(e->string, "among") == 0;
+    return e->op >= OP_OR && e->op <= OP_MATCH;
+}
+
 bool mha_value_truth(const mha_value *v)
 {
     switch (v->kind) {

@@ -55,6 +55,9 @@ mha_status mha_expr_truth(const mha_expr *e, const mha_scope *scope, bool *out, 
 
 /* The expression as it is written in the description. */
 const char *mha_expr_text(const mha_expr *e);
+/* Whether the value is one of truth: of a comparison, &&, ||, !, has() or among(), or of a choice
+ * with such a branch. */
+bool mha_expr_is_truth(const mha_expr *e);
 /* Calls visit for every name in the expression, in order; names of functions are left out. */
 void mha_expr_names(const mha_expr *e, void (*visit)(void *context, const char *name),
                     void *context);

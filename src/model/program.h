@@ -216,7 +216,7 @@ typedef struct mha_part {
     const char *name; /* in a Hugging Face checkpoint; NULL: there is no such tensor there */
     uint32_t out, in; /* in 0: a vector [out] */
     mha_place here, there;
-    float added;     /* stored here, but not there: 1 of gains that are stored as 1 + w */
+    float added;     /* to what is stored here for what is there: −1 where only GGUF has 1 + w */
     uint32_t paired; /* leading rows of each head that are in pairs here (2b + a) and in
                         halves there (a·paired/2 + b); 0: none */
     mha_part_role role;

@@ -39,6 +39,12 @@ static mha_status compare(const mha_save *s, const mha_model *result, mha_err *e
     if (!same)
         return mha_fail(err, MHA_ERR_INTERNAL,
                         "%s: the written model is not the one that was meant", s->m->info.path);
+    const char *what = mha_save_differs(s->m, result);
+    if (what != NULL)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "%s: a Hugging Face config of family %s cannot hold its %s; prune the "
+                        "checkpoint that the file was made from",
+                        s->m->info.path, s->m->info.family, what);
     s->out->parameters = info->parameters;
     return MHA_OK;
 }

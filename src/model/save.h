@@ -66,6 +66,9 @@ void mha_save_opens(mha_save *s);
 mha_status mha_save_config(mha_save *s, mha_err *err);
 /* save_files.c: the tokenizer and other small files. */
 mha_status mha_save_files(mha_save *s, mha_err *err);
+/* save_compare.c: what the programs of two models differ in, but for their heads and weights; NULL:
+ * in nothing. */
+const char *mha_save_differs(const struct mha_model *a, const struct mha_model *b);
 /* A whole file of the directory from its text, or from a JSON value. */
 mha_status mha_save_text(mha_save *s, const char *name, const void *text, size_t n, mha_err *err);
 mha_status mha_save_json(mha_save *s, const char *name, const json_t *value, mha_err *err);

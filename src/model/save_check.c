@@ -150,21 +150,46 @@ static mha_status check_step(const struct mha_model *m, const mha_prune *p, size
     return MHA_OK;
 }
 
-static mha_status check_parts(const struct mha_model *m, mha_err *err)
+/* Layers that share a tensor lose the same heads of it. */
+static mha_status check_shared(const struct mha_model *m, const mha_prune *p, const mha_part *part,
+                               const mha_part *first, mha_err *err)
 {
-    for (size_t i = 0; i < m->part_count; i++) {
-        const mha_part *part = &m->part[i];
-        if (part->role != MHA_PART_PLAIN && part->steps > 1)
-            return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                            "%s: layers share tensor %s: no head of a single layer can go",
-                            m->info.path, part->tensor->name);
-        if (m->checkpoint->gguf != NULL && part->name == NULL)
-            return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                            "%s: tensor %s has no place in a Hugging Face checkpoint of family "
-                            "%s; prune the checkpoint that the file was made from",
-                            m->info.path, part->tensor->name, m->info.family);
-    }
+    size_t stride = stride_of(&m->info), heads = m->info.attn[part->attn].heads;
+    bool same = memcmp(p->remove + part->attn * stride, p->remove + first->attn * stride,
+                       heads * sizeof *p->remove) == 0;
+    if (part->steps > 1 || !same)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "%s: layers share tensor %s: the same heads go in all of them",
+                        m->info.path, part->tensor->name);
+    if (p->mean != NULL)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "%s: layers share tensor %s, and their mean outputs differ", m->info.path,
+                        part->tensor->name);
     return MHA_OK;
+}
+
+static mha_status check_parts(const struct mha_model *m, const mha_prune *p, mha_err *err)
+{
+    const mha_checkpoint *c = m->checkpoint;
+    const mha_part **first;
+    mha_status status = MHA_OK;
+    MHA_TRY(mha_alloc((void **)&first, c->tensor_count, sizeof *first, err));
+    for (size_t i = 0; i < m->part_count && status == MHA_OK; i++) {
+        const mha_part *part = &m->part[i], **seen = &first[part->tensor - c->tensors];
+        if (c->gguf != NULL && (part->name == NULL || m->hugging_face == NULL))
+            status = mha_fail(err, MHA_ERR_UNSUPPORTED,
+                              "%s: tensor %s has no place in a Hugging Face checkpoint of family "
+                              "%s; prune the checkpoint that the file was made from",
+                              m->info.path, part->tensor->name, m->info.family);
+        if (part->role == MHA_PART_PLAIN || status != MHA_OK)
+            continue;
+        if (*seen == NULL)
+            *seen = part;
+        else if ((*seen)->attn != part->attn || part->steps > 1)
+            status = check_shared(m, p, part, *seen, err);
+    }
+    mha_free(first);
+    return status;
 }
 
 mha_status mha_prune_check(const mha_model *m, const mha_prune *p, mha_err *err)
@@ -180,5 +205,5 @@ mha_status mha_prune_check(const mha_model *m, const mha_prune *p, mha_err *err)
     if (marked == 0)
         return mha_fail(err, MHA_ERR_ARG, "no head is marked to go");
     MHA_TRY(check_groups(m, p, err));
-    return check_parts(m, err);
+    return check_parts(m, p, err);
 }

@@ -43,6 +43,15 @@ static bool is_plain(const mha_save *s)
            heads > 0;
 }
 
+/* A tensor that only GGUF files have: this library reads it in any file, Transformers does not. */
+static bool has_foreign_tensor(const struct mha_model *m)
+{
+    for (size_t i = 0; m->checkpoint->gguf != NULL && i < m->part_count; i++)
+        if (strcmp(m->part[i].name, m->part[i].tensor->name) == 0)
+            return true;
+    return false;
+}
+
 static bool some_step_is_empty(const mha_save *s)
 {
     for (size_t a = 0; a < s->m->info.attn_count; a++)
@@ -57,6 +66,10 @@ void mha_save_opens(mha_save *s)
     mha_pruned *out = s->out;
     out->opens = 0;
     out->why = NULL;
+    if (has_foreign_tensor(s->m)) {
+        out->why = "the rotary scaling of the GGUF file is a tensor, and in no config";
+        return;
+    }
     if (s->p->mode == MHA_PRUNE_MASK || is_plain(s)) {
         out->opens = MHA_OPENS_TRANSFORMERS_4 | MHA_OPENS_TRANSFORMERS_5;
         return;
@@ -179,11 +192,31 @@ static int set_pruning(const mha_save *s, json_t *config)
     return failed | json_object_set_new(config, MHA_PRUNING_KEY, pruning);
 }
 
+/* The type of most of the weights, as Transformers calls it. */
+static int set_dtype(const mha_save *s, json_t *config)
+{
+    static const struct {
+        mha_dtype type;
+        const char *name;
+    } names[] = {{MHA_F32, "float32"}, {MHA_F16, "float16"}, {MHA_BF16, "bfloat16"}};
+    uint64_t bytes[MHA_DTYPE_COUNT] = {0};
+    const char *name = names[0].name;
+    uint64_t most = 0;
+    for (size_t i = 0; i < s->tensors; i++)
+        bytes[s->tensor[i].as.type] += s->tensor[i].as.bytes;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (bytes[names[i].type] > most) {
+            most = bytes[names[i].type];
+            name = names[i].name;
+        }
+    return json_object_set_new(config, "torch_dtype", json_string(name));
+}
+
 mha_status mha_save_config(mha_save *s, mha_err *err)
 {
-    const json_t *from = s->m->hugging_face != NULL ? s->m->hugging_face : s->m->checkpoint->config;
-    json_t *config = json_deep_copy(from);
-    int failed = config == NULL;
+    bool gguf = s->m->checkpoint->gguf != NULL;
+    json_t *config = json_deep_copy(gguf ? s->m->hugging_face : s->m->checkpoint->config);
+    int failed = config == NULL || (gguf && set_dtype(s, config) != 0);
     if (!failed && s->p->mode == MHA_PRUNE_SLICE)
         failed = set_pruning(s, config);
     mha_status status = failed ? mha_fail(err, MHA_ERR_NOMEM, "out of memory")

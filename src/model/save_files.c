@@ -27,7 +27,8 @@ mha_status mha_save_text(mha_save *s, const char *name, const void *text, size_t
 
 mha_status mha_save_json(mha_save *s, const char *name, const json_t *value, mha_err *err)
 {
-    char *text = json_dumps(value, JSON_INDENT(2));
+    /* 16 digits: 1e-05 stays 1e-05 */
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
     if (text == NULL)
         return mha_fail(err, MHA_ERR_NOMEM, "out of memory");
     size_t n = strlen(text);

@@ -63,7 +63,7 @@ static mha_status fetch_row(const source *src, uint64_t row, const unsigned char
     uint64_t n = part->in > 0 ? part->in : 1;
     const unsigned char *stored = part->tensor->data + at * n / type->block * type->bytes;
     *out = stored;
-    if (t->as.type == part->tensor->type)
+    if (t->as.type == part->tensor->type && part->added == 0)
         return MHA_OK;
     src->s->widen[part->tensor->type](src->wide, stored, n);
     for (uint64_t i = 0; part->added != 0 && i < n; i++)

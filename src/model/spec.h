@@ -44,6 +44,10 @@
  *   head next|masked|class|target|token|span [when EXPR]         the first that holds is the
  * read-out steps
  *
+ *   Head counts: in the slots and arguments of an attention step of a pruned model, the names that
+ *   its heads= and kv= give mean the heads that are left. So shapes are written with them ([H*K,
+ * D]), and K is a value of the config section, not D/H in a step.
+ *
  *   Step: DST <- OP WORD ARG=VALUE… [when EXPR]       see ops.h for the ops and their arguments
  *
  * Names that every EXPR knows: gguf (1 for GGUF files), arch (the first of `architectures`, or ''),
