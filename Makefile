@@ -86,7 +86,7 @@ c_files = $(wildcard include/mha/*.h src/*/*.[ch] tools/*.[ch] tools/*/*.[ch] sa
 
 # --- targets ---------------------------------------------------------------------------------
 
-.PHONY: all lib demo check tests bench asan ubsan lint format format-check layers fuzz install \
+.PHONY: all lib demo check check-oracle tests bench asan ubsan lint format format-check layers fuzz install \
 	uninstall clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -108,6 +108,10 @@ check:
 	@tools/install-deps
 	@$(MAKE) --no-print-directory tests
 	@tests/run $(B) $(SUITES)
+
+## check-oracle: every family against reference runs; prints the largest error of each model
+check-oracle: all $(B)/tests/oracle/families
+	@MHA_ROOT=. $(B)/tests/oracle/families 2>/dev/null | sed -n 's/^note: //p'
 
 ## tests: builds everything that check runs
 tests: all $(test_programs) $(replay_programs) $(tool_programs) $(sample_programs)
