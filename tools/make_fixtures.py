@@ -123,6 +123,28 @@ T5 = dict(
     decoder_start_token_id=0,
 )
 THREE = {"num_labels": 3}
+LONGFORMER = dict(
+    vocab_size=53,
+    hidden_size=20,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=27,
+    max_position_embeddings=64,
+    type_vocab_size=1,
+    layer_norm_eps=1e-5,
+    attention_window=[4, 8, 4],
+)
+BIG_BIRD = dict(
+    vocab_size=53,
+    hidden_size=18,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=25,
+    max_position_embeddings=43,
+    block_size=3,
+    num_random_blocks=1,
+    sep_token_id=2,
+)
 SMALL_BERT = dict(BERT, hidden_size=14, num_attention_heads=2, num_hidden_layers=1, vocab_size=47)
 ALBERT = dict(
     vocab_size=53,
@@ -354,6 +376,55 @@ MODELS = {
         (4, 9),
         torch.float32,
     ),
+    "longformer-mlm": (
+        "LongformerForMaskedLM",
+        tf.LongformerConfig(**LONGFORMER),
+        (5, 27),
+        torch.float32,
+    ),
+    "longformer-base": (
+        "LongformerModel",
+        tf.LongformerConfig(**dict(LONGFORMER, num_hidden_layers=2, attention_window=4)),
+        (17, 21),
+        torch.float32,
+    ),
+    "longformer-class": (
+        "LongformerForSequenceClassification",
+        tf.LongformerConfig(
+            **dict(LONGFORMER, num_hidden_layers=2, attention_window=[4, 8]), **THREE
+        ),
+        (5, 13),
+        torch.float32,
+    ),
+    "longformer-span": (
+        "LongformerForQuestionAnswering",
+        tf.LongformerConfig(**dict(LONGFORMER, num_hidden_layers=2, attention_window=[4, 8])),
+        (11, 15),
+        torch.float32,
+    ),
+    "big-bird-mlm": ("BigBirdForMaskedLM", tf.BigBirdConfig(**BIG_BIRD), (11, 31), torch.float32),
+    "big-bird-class": (
+        "BigBirdForSequenceClassification",
+        tf.BigBirdConfig(
+            **dict(BIG_BIRD, block_size=2, num_random_blocks=2, use_bias=False), **THREE
+        ),
+        (18, 24),
+        torch.float32,
+    ),
+    "big-bird-full": (
+        "BigBirdForTokenClassification",
+        tf.BigBirdConfig(
+            **dict(
+                BIG_BIRD,
+                num_hidden_layers=1,
+                attention_type="original_full",
+                rescale_embeddings=True,
+            ),
+            **THREE,
+        ),
+        (5, 29),
+        torch.float32,
+    ),
     "gpt2-f16": ("GPT2LMHeadModel", tf.GPT2Config(**GPT2), (5, 11), torch.float16),
 }
 
@@ -415,6 +486,11 @@ def documents(config, lengths, seed):
             doc["input_ids"][[2, 5]] = config.mask_token_id
         if getattr(config, "type_vocab_size", 0) == 2 and n == 1:
             doc["token_type_ids"] = (np.arange(width) >= width // 2).astype(np.int64)
+        if config.model_type == "longformer":
+            if "QuestionAnswering" in config.architectures[0]:
+                doc["input_ids"][[3, 4, width - 1]] = config.sep_token_id
+            elif n == 1 and "Classification" not in config.architectures[0]:
+                doc["global_attention_mask"] = np.isin(np.arange(width), (0, 7, 8, 14)).astype(int)
         yield doc
 
 
@@ -424,7 +500,12 @@ def shorten(x):
     return np.ldexp(np.round(mantissa * 2.0**32) / 2.0**32, exponent)
 
 
-STORED = {"input_ids": "ids", "decoder_input_ids": "target_ids", "token_type_ids": "types"}
+STORED = {
+    "input_ids": "ids",
+    "decoder_input_ids": "target_ids",
+    "token_type_ids": "types",
+    "global_attention_mask": "global",
+}
 
 
 def write_config(path, config):

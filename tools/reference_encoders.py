@@ -86,11 +86,10 @@ def longformer(record, module, x, attention_mask):
     away = (torch.arange(T)[:, None] - torch.arange(T)[None, :]).abs()
     sees = (away <= module.one_sided_attn_window_size) | everywhere[None, :]
     sees = (sees | everywhere[:, None]) & real[None, :]
+    sees = sees | torch.eye(T, dtype=torch.bool)  # padding sees itself, and nobody sees it
     closed = torch.zeros(T, T, dtype=q.dtype).masked_fill(~sees, -math.inf)
-    other = None
-    if bool(everywhere.any()):
-        parts = (module.query_global, module.key_global, module.value_global)
-        other = (everywhere, *(heads(p, x, H) for p in parts))
+    parts = (module.query_global, module.key_global, module.value_global)
+    other = (everywhere, *(heads(p, x, H) for p in parts))
     z, _ = record(module, q, k, v, None, position_bias=closed, other=other)
     return (z.flatten(-2),)
 

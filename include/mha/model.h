@@ -40,6 +40,8 @@ typedef struct mha_attn_info {
     uint32_t layer, heads, kv_heads, width; /* H, G, K */
     bool causal;
     uint32_t window;          /* 0: none */
+    uint32_t block;           /* tokens of a block where keys are seen by blocks, 0: not so */
+    bool globals;             /* tokens can be global: see all and be seen by all */
     bool sink;                /* rows sum to 1 − sink mass */
     const uint16_t *head_ids; /* [heads] original numbers, never NULL */
     uint32_t original_heads;  /* before any were pruned from the weights; heads may then be 0 */

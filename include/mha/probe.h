@@ -20,8 +20,13 @@ typedef enum mha_site {
     MHA_SITE_Q,         /* [rows, K] after its norm and rotary, before the scale */
     MHA_SITE_K,         /* [rows of keys, K] of key/value head `head` */
     MHA_SITE_V,         /* [rows of keys, K] of key/value head `head`, as projected */
-    MHA_SITE_Z,         /* [rows, K] head output after gates, before W_O */
-    MHA_SITE_HEAD_OUT,  /* [rows, D] z·W_O of one head, without bias */
+    /* The second projections of a model with global tokens: what the rows of those are made with.
+     */
+    MHA_SITE_Q_GLOBAL, /* [rows, K] */
+    MHA_SITE_K_GLOBAL, /* [rows of keys, K] */
+    MHA_SITE_V_GLOBAL, /* [rows of keys, K] */
+    MHA_SITE_Z,        /* [rows, K] head output after gates, before W_O */
+    MHA_SITE_HEAD_OUT, /* [rows, D] z·W_O of one head, without bias */
     MHA_SITE_ATTN_OUT, /* [rows, D] Σ_h z·W_O + b_O of an attention step; comes after its heads */
     MHA_SITE_EMBED,    /* [rows, D] the first block's input */
     MHA_SITE_RESID,    /* [rows, D] the residual stream after a whole block */

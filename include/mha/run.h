@@ -42,6 +42,8 @@ typedef struct mha_document {
     size_t n;
     const uint8_t *types;      /* [n] token types, NULL: 0 */
     const uint8_t *special;    /* [n] 1 for special tokens, NULL: unknown */
+    const uint8_t *global;     /* [n] 1 for global tokens, of a model that has some; NULL: its own
+                                  choice (none, the first token, or the question) */
     const int32_t *target_ids; /* [target_n] what a decoder with memory is fed, NULL: none */
     size_t target_n;
     const uint8_t *target_special;

@@ -219,7 +219,12 @@ static size_t key_document(const mha_attention *t, size_t d)
 static mha_sight sight_of(const mha_attention *t, size_t d)
 {
     size_t kd = key_document(t, d);
-    return (mha_sight){.a = t->a, .keys = t->keys->offset[kd + 1] - t->keys->offset[kd]};
+    mha_sight s = {.a = t->a, .keys = t->keys->offset[kd + 1] - t->keys->offset[kd]};
+    if (t->k_global != NULL) {
+        s.global = t->f->globals[d].at;
+        s.globals = t->f->globals[d].count;
+    }
+    return s;
 }
 
 static size_t past_of(const mha_attention *t)
@@ -255,6 +260,8 @@ static mha_status run_rows(const attention_job *j, uint32_t head, size_t d, size
     const float *bias = find_bias(j, head, past + qo[d + 1] - qo[d], l.sight.keys, worker);
     for (; first < end; first += rows) {
         rows = mha_sight_rows(&l.sight, past + first, end - first);
+        bool global = mha_sight_is_global(&l.sight, past + first);
+        const float *k = global ? t->k_global : t->k, *v = global ? t->v_global : t->v;
         block b = {.t = t,
                    .l = &l,
                    .head = head,
@@ -265,8 +272,8 @@ static mha_status run_rows(const attention_job *j, uint32_t head, size_t d, size
                    .past = past,
                    .s = j->scores + worker * j->score_size,
                    .q = t->q + (qo[d] + first) * HK + (size_t)head * K,
-                   .k = t->k + key,
-                   .v = t->v != NULL ? t->v + key : NULL,
+                   .k = k + key,
+                   .v = v != NULL ? v + key : NULL,
                    .bias = bias,
                    .stats = j->stats != NULL ? j->stats + worker * MHA_BLOCK_ROWS : NULL};
         MHA_TRY(block_run(&b, j->turn != NULL ? &j->turn[head] : NULL, ticket, worker, err));

@@ -11,6 +11,8 @@ typedef struct mha_attention {
     const mha_attn_args *a;
     float *q;           /* [Nq, H·K] */
     const float *k, *v; /* [Nk, G·K]; v is NULL when depth is SCORES */
+    /* What the rows of global tokens see instead, or NULL; their queries are in q already. */
+    const float *k_global, *v_global;
     const mha_rows *queries, *keys;
     mha_stack_id stack;
     mha_kind kind;
@@ -30,6 +32,7 @@ typedef struct mha_attention_back {
     const mha_saved *saved;
     const float *dz;
     float *dk, *dv;
+    float *dk_global, *dv_global; /* zeroed by the caller; NULL without saved->k_global */
     const mha_rows *queries, *keys;
     const mha_watch *watch;
     const struct mha_weights *weights; /* wants the table of relative positions, or NULL */

@@ -208,7 +208,12 @@ static mha_status block_back(back_block *b, mha_turn *turn, size_t ticket, size_
 
 static mha_sight sight_of(const mha_attention_back *t, size_t d)
 {
-    return (mha_sight){.a = t->a, .keys = t->keys->offset[d + 1] - t->keys->offset[d]};
+    mha_sight s = {.a = t->a, .keys = t->keys->offset[d + 1] - t->keys->offset[d]};
+    if (t->saved->k_global != NULL) {
+        s.global = t->f->globals[d].at;
+        s.globals = t->f->globals[d].count;
+    }
+    return s;
 }
 
 /* Sums along diagonals of one head of one document become sums by bucket. */
@@ -244,6 +249,7 @@ static mha_status head_back(const back_job *j, uint32_t head, size_t d, size_t w
         size_t left = MHA_BLOCK_ROWS - first % MHA_BLOCK_ROWS;
         size_t q = (t->queries->offset[d] + first) * HK + head * K;
         rows = mha_sight_rows(&l.sight, first, left < T - first ? left : T - first);
+        bool global = mha_sight_is_global(&l.sight, first);
         back_block b = {.t = t,
                         .l = &l,
                         .head = head,
@@ -260,10 +266,10 @@ static mha_status head_back(const back_job *j, uint32_t head, size_t d, size_t w
                         .z = t->saved->z + q,
                         .lse = t->saved->lse + head * t->queries->total + t->queries->offset[d] +
                                first,
-                        .k = t->saved->k + key,
-                        .v = t->saved->v + key,
-                        .dk = t->dk + key,
-                        .dv = t->dv + key,
+                        .k = (global ? t->saved->k_global : t->saved->k) + key,
+                        .v = (global ? t->saved->v_global : t->saved->v) + key,
+                        .dk = (global ? t->dk_global : t->dk) + key,
+                        .dv = (global ? t->dv_global : t->dv) + key,
                         .diagonal = diagonal,
                         .sink = j->sinks != NULL ? j->sinks + d * a->heads + head : NULL};
         MHA_TRY(block_back(&b, j->turn != NULL ? &j->turn[g] : NULL, d, worker, err));

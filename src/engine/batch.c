@@ -2,6 +2,7 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "engine/global.h"
 #include <string.h>
 
 /* Attention tasks of about this many query rows: many short documents or a few blocks of a long
@@ -49,7 +50,7 @@ mha_status mha_batch_init(mha_forward *f, mha_err *err)
         side->total = side->offset[f->doc_count];
         MHA_TRY(make_special(f, at, err));
     }
-    return MHA_OK;
+    return mha_globals_init(f, err);
 }
 
 void mha_batch_release(mha_forward *f)
@@ -59,6 +60,7 @@ void mha_batch_release(mha_forward *f)
         mha_free(f->side[at].special);
         mha_free(f->side[at].special_offset);
     }
+    mha_globals_release(f);
     mha_free(f->work);
 }
 

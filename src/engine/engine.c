@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 #include "base/fail.h"
 #include "base/mem.h"
+#include "engine/global.h"
 #include "kernel/gemm.h"
 #include <string.h>
 
@@ -114,6 +115,7 @@ static mha_status check(const mha_engine *e, const mha_document *doc, bool needs
             return mha_fail(err, MHA_ERR_LIMIT,
                             "token type %u at position %zu: the model has %u types", doc->types[i],
                             i, m->types);
+    MHA_TRY(mha_globals_check(m, doc, err));
     if (needs_target)
         MHA_TRY(check_ids(e, doc->target_ids, doc->target_n, "the target (--target)", err));
     return check_pool(m, doc, err);

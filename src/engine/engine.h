@@ -36,6 +36,10 @@ typedef enum mha_scratch {
     MHA_SCRATCH_Q,
     MHA_SCRATCH_K,
     MHA_SCRATCH_V,
+    MHA_SCRATCH_Q_GLOBAL, /* queries of the global tokens, or of all; then their gradient */
+    MHA_SCRATCH_K_GLOBAL,
+    MHA_SCRATCH_V_GLOBAL,
+    MHA_SCRATCH_GATHER, /* source rows of the global tokens; then their gradient */
     MHA_SCRATCH_UP,
     MHA_SCRATCH_GATE,
     MHA_SCRATCH_WIDE,   /* one weight matrix widened to float */
@@ -53,6 +57,8 @@ typedef enum mha_scratch {
     MHA_SCRATCH_DZ,
     MHA_SCRATCH_DK,
     MHA_SCRATCH_DV,
+    MHA_SCRATCH_DK_GLOBAL,
+    MHA_SCRATCH_DV_GLOBAL,
     MHA_SCRATCH_DUP,
     MHA_SCRATCH_DGATE,
     MHA_SCRATCH_PAIR,  /* [threads][2][64, S] gradients of scores and softcap factors */
@@ -134,9 +140,10 @@ typedef struct mha_saved {
     size_t rows, width;   /* of the source register */
     float *x;             /* NORM, ACT: the source; LINEAR, ATTN, MLP: only for weight gradients */
     float *q, *k, *v, *z; /* ATTN: after norm and rotary; z before gates */
-    float *q_in, *k_in;   /* ATTN with per-head norms: before them */
-    float *lse;           /* ATTN: [H, Nq] log-sum-exp of each row */
-    float *up, *gate;     /* MLP: before the activation */
+    float *k_global, *v_global; /* ATTN with global tokens, else NULL */
+    float *q_in, *k_in;         /* ATTN with per-head norms: before them */
+    float *lse;                 /* ATTN: [H, Nq] log-sum-exp of each row */
+    float *up, *gate;           /* MLP: before the activation */
 } mha_saved;
 
 typedef struct mha_tape {
@@ -145,6 +152,12 @@ typedef struct mha_tape {
     float **buffer;
     size_t buffers, buffer_capacity;
 } mha_tape;
+
+/* Ascending positions of a document's global tokens. */
+typedef struct mha_global_tokens {
+    const uint32_t *at;
+    size_t count;
+} mha_global_tokens;
 
 /* One forward pass over one batch of documents. */
 typedef struct mha_forward {
@@ -155,7 +168,9 @@ typedef struct mha_forward {
     const mha_plan *plan;
     const mha_document *docs; /* of this batch */
     size_t doc_count, first_document;
-    mha_rows side[2]; /* inputs of stack 0 and 1 */
+    mha_rows side[2];           /* inputs of stack 0 and 1 */
+    mha_global_tokens *globals; /* [documents] of stack 0, of a model that has some, else NULL */
+    uint32_t *global_positions; /* what they point to */
 
     size_t at; /* the stack that runs: index into m->stack and side */
     uint32_t layer;

@@ -77,6 +77,8 @@ static void append_documents(mha_forward *f, uint32_t heads)
             size_t n = first + d * heads + h;
             k->docs[n] = k->docs[d];
             k->memory_of[n] = f->at == 0 ? n : d;
+            if (f->globals != NULL)
+                f->globals[n] = f->globals[d];
             side->offset[n + 1] = side->offset[n] + side->offset[d + 1] - side->offset[d];
         }
     f->doc_count = first + k->bases * heads;
@@ -197,6 +199,11 @@ static mha_status make_room(mha_forward *f, size_t capacity, mha_err *err)
         MHA_TRY(mha_grow(&p, f->doc_count + 1, capacity + 1, sizeof(size_t), err));
         f->side[at].offset = p;
     }
+    if (f->globals == NULL)
+        return MHA_OK;
+    void *p = f->globals;
+    MHA_TRY(mha_grow(&p, f->doc_count, capacity, sizeof *f->globals, err));
+    f->globals = p;
     return MHA_OK;
 }
 

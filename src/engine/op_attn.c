@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "engine/attention.h"
 #include "engine/fork.h"
+#include "engine/global.h"
 #include "engine/matmul.h"
 #include "engine/tape.h"
 #include "kernel/gemm.h"
@@ -237,6 +238,7 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     MHA_TRY(deliver(t, MHA_SITE_Q, t->q, t->queries, a->heads, a->width, err));
     MHA_TRY(deliver(t, MHA_SITE_K, t->k, keys, a->kv_heads, a->width, err));
     MHA_TRY(deliver(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
+    MHA_TRY(mha_globals_project(t, src, D, err));
     MHA_TRY(keep_for_backward(t, keys, err));
     MHA_TRY(mha_attention_run(t, err));
     if (t->depth != MHA_DEPTH_FULL && !(t->sites & mha_site_bit(MHA_SITE_HEAD_OUT)))

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "engine/attention.h"
 #include "engine/backward.h"
+#include "engine/global.h"
 #include "engine/matmul.h"
 #include "engine/weights.h"
 #include <string.h>
@@ -15,6 +16,8 @@ typedef struct attn_back {
     const mha_rows *queries, *keys;
     mha_kind kind;
     uint32_t sites; /* bit set of the sites that probes want of this step */
+    mha_attention_back core;
+    float *dq_global; /* queries of global tokens, or NULL */
 } attn_back;
 
 static mha_status deliver(const attn_back *t, mha_site site, const float *x, const mha_rows *rows,
@@ -208,41 +211,41 @@ static mha_status project_back(const attn_back *t, const float *dq, const float 
     }
     MHA_TRY(mha_matmul_back(e, dx, a->k.in, dk, a->k.out, keys, &a->k, cross ? 0 : 1, err));
     MHA_TRY(mha_matmul_back(e, dx, a->v.in, dv, a->v.out, keys, &a->v, 1, err));
+    MHA_TRY(mha_globals_back_project(&t->core, t->dq_global, t->s->x, dx, err));
     mha_backward_pass(b, cross ? MHA_E : src, dx);
     return MHA_OK;
 }
 
 /* dz → dq (over the kept q), dk, dv, with the sites in between. */
-static mha_status core_back(const attn_back *t, const float *dz, float **dk, float **dv,
-                            mha_err *err)
+static mha_status core_back(attn_back *t, const float *dz, mha_err *err)
 {
     mha_backward *b = t->b;
     const mha_attn_args *a = t->a;
     size_t GK = (size_t)a->kv_heads * a->width;
-    void *p;
-    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DK, t->keys->total * GK, sizeof(float), &p, err));
-    *dk = p;
-    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DV, t->keys->total * GK, sizeof(float), &p, err));
-    *dv = p;
-    mha_attention_back core = {.f = b->f,
-                               .a = a,
-                               .saved = t->s,
-                               .dz = dz,
-                               .dk = *dk,
-                               .dv = *dv,
-                               .queries = t->queries,
-                               .keys = t->keys,
-                               .watch = b->watch,
-                               .weights = b->weights,
-                               .kind = t->kind,
-                               .sites = t->sites};
-    MHA_TRY(mha_attention_back_run(&core, err));
+    void *dk, *dv;
+    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DK, t->keys->total * GK, sizeof(float), &dk, err));
+    MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DV, t->keys->total * GK, sizeof(float), &dv, err));
+    t->core = (mha_attention_back){.f = b->f,
+                                   .a = a,
+                                   .saved = t->s,
+                                   .dz = dz,
+                                   .dk = dk,
+                                   .dv = dv,
+                                   .queries = t->queries,
+                                   .keys = t->keys,
+                                   .watch = b->watch,
+                                   .weights = b->weights,
+                                   .kind = t->kind,
+                                   .sites = t->sites};
+    MHA_TRY(mha_globals_back_begin(&t->core, err));
+    MHA_TRY(mha_attention_back_run(&t->core, err));
+    MHA_TRY(mha_globals_back_split(&t->core, t->s->q, &t->dq_global, err));
     MHA_TRY(deliver(t, MHA_SITE_D_Q, t->s->q, t->queries, a->heads, a->width, err));
-    MHA_TRY(deliver(t, MHA_SITE_D_K, *dk, t->keys, a->kv_heads, a->width, err));
-    return deliver(t, MHA_SITE_D_V, *dv, t->keys, a->kv_heads, a->width, err);
+    MHA_TRY(deliver(t, MHA_SITE_D_K, dk, t->keys, a->kv_heads, a->width, err));
+    return deliver(t, MHA_SITE_D_V, dv, t->keys, a->kv_heads, a->width, err);
 }
 
-static mha_status source_back(const attn_back *t, float *dk, const float *dv, mha_err *err)
+static mha_status source_back(const attn_back *t, mha_err *err)
 {
     mha_forward *f = t->b->f;
     const mha_attn_args *a = t->a;
@@ -250,11 +253,11 @@ static mha_status source_back(const attn_back *t, float *dk, const float *dv, mh
     mha_rotary_pair rotary;
     MHA_TRY(mha_rotary_get(f->e, a, t->queries, &rotary, err));
     unturn_job q = {f, a, &a->q_norm, &rotary, t->queries, s->q, s->q_in, a->heads};
-    unturn_job k = {f, a, &a->k_norm, &rotary, t->keys, dk, s->k_in, a->kv_heads};
+    unturn_job k = {f, a, &a->k_norm, &rotary, t->keys, t->core.dk, s->k_in, a->kv_heads};
     MHA_TRY(unturn(t, &q, err));
     MHA_TRY(unturn(t, &k, err));
-    MHA_TRY(project_weights(t, s->q, dk, dv, err));
-    return project_back(t, s->q, dk, dv, err);
+    MHA_TRY(project_weights(t, s->q, t->core.dk, t->core.dv, err));
+    return project_back(t, s->q, t->core.dk, t->core.dv, err);
 }
 
 /* All heads are pruned: the output is b_O, and nothing flows back. */
@@ -287,7 +290,6 @@ mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err)
     if (a->heads == 0)
         return constant_back(&t, err);
     void *dz;
-    float *dk, *dv;
     MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DZ, s->rows * a->heads * a->width, sizeof(float),
                             &dz, err));
     MHA_TRY(output_back(&t, dz, err));
@@ -296,6 +298,6 @@ mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err)
     if (b->stopped && !(t.sites & core_sites))
         return MHA_OK;
     apply_gates(&t, dz, false);
-    MHA_TRY(core_back(&t, dz, &dk, &dv, err));
-    return b->stopped ? MHA_OK : source_back(&t, dk, dv, err);
+    MHA_TRY(core_back(&t, dz, err));
+    return b->stopped ? MHA_OK : source_back(&t, err);
 }

@@ -38,10 +38,10 @@ static size_t wanted_steps(const mha_stack *st, uint32_t l, const mha_watch *wat
     if (mha_watch_wants(watch, MHA_SITE_RESID, st->id, MHA_SELF, l, MHA_ANY_HEAD))
         return block->count;
     const uint32_t after_values = mha_site_bit(MHA_SITE_Z) | mha_site_bit(MHA_SITE_HEAD_OUT);
-    const uint32_t attention = after_values | mha_site_bit(MHA_SITE_ATTN_OUT) |
-                               mha_site_bit(MHA_SITE_STATS) | mha_site_bit(MHA_SITE_PATTERN) |
-                               mha_site_bit(MHA_SITE_SCORES) | mha_site_bit(MHA_SITE_Q) |
-                               mha_site_bit(MHA_SITE_K) | mha_site_bit(MHA_SITE_V);
+    const uint32_t attention =
+        after_values | mha_site_bit(MHA_SITE_ATTN_OUT) | mha_site_bit(MHA_SITE_STATS) |
+        mha_site_bit(MHA_SITE_PATTERN) | mha_site_bit(MHA_SITE_SCORES) | mha_site_bit(MHA_SITE_Q) |
+        mha_site_bit(MHA_SITE_K) | mha_site_bit(MHA_SITE_V) | MHA_GLOBAL_SITES;
     size_t steps = 0;
     for (size_t i = 0; i < block->count; i++) {
         if (block->step[i].op != MHA_OP_ATTN)
@@ -144,6 +144,11 @@ static void attn_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
     for (size_t d = 0; d < b->count; d++)
         c->multiply_adds += pair_cost(a, mha_side_tokens(m, &b->docs[d], at),
                                       mha_side_tokens(m, &b->docs[d], key_side));
+    if (a->q_global.data != NULL) {
+        c->multiply_adds += matrix(&a->k_global, keys) + matrix(&a->v_global, keys);
+        need(c, MHA_SCRATCH_K_GLOBAL, keys * GK);
+        need(c, MHA_SCRATCH_V_GLOBAL, keys * GK);
+    }
     need(c, MHA_SCRATCH_Q, rows * a->heads * a->width);
     need(c, MHA_SCRATCH_K, keys * GK);
     need(c, MHA_SCRATCH_V, keys * GK);
@@ -283,7 +288,8 @@ static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64
     case MHA_OP_ACT:
         return rows * m->width;
     case MHA_OP_ATTN:
-        return source + rows * ((uint64_t)a->width * 2 * (a->heads + a->kv_heads) + a->heads);
+        return source + rows * ((uint64_t)a->width * 2 * (a->heads + a->kv_heads) + a->heads) +
+               (a->q_global.data != NULL ? 2 * rows * a->width * a->heads : 0);
     case MHA_OP_MLP:
         return source + rows * s->mlp.width * (s->mlp.gate.data != NULL ? 2 : 1);
     case MHA_OP_LINEAR:

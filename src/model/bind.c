@@ -237,6 +237,18 @@ static mha_status fill_attention(mha_binder *b)
     return MHA_OK;
 }
 
+/* Where the first step that knows global tokens lies. */
+static void find_global(struct mha_model *m)
+{
+    for (size_t at = 0; at < m->stack_count; at++)
+        for (uint32_t l = 0; l < m->stack[at].layers; l++)
+            for (size_t i = 0; i < m->stack[at].block[l].count && m->global == NULL; i++) {
+                const mha_step *s = &m->stack[at].block[l].step[i];
+                if (s->op == MHA_OP_ATTN && s->attn.q_global.data != NULL)
+                    m->global = &s->attn;
+            }
+}
+
 static mha_status fill_info(mha_binder *b)
 {
     struct mha_model *m = b->model;
@@ -254,6 +266,7 @@ static mha_status fill_info(mha_binder *b)
     info->eos = config_id(b, "eos_token_id", "tokenizer.ggml.eos_token_id");
     info->pad = config_id(b, "pad_token_id", "tokenizer.ggml.padding_token_id");
     count_tensors(b);
+    find_global(m);
     MHA_TRY(fill_attention(b));
     return mha_checkpoint_fingerprint(b->checkpoint, info->fingerprint, b->err);
 }

@@ -146,6 +146,35 @@ static mha_status qk_norm(const mha_binder *b, const mha_spec_step *s, const mha
     return MHA_OK;
 }
 
+static mha_status bind_blocks(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    if (a->mask != MHA_MASK_FULL || a->keys == MHA_KEYS_MEMORY)
+        return mha_bind_misfit(b, s, "blocks go with no other mask");
+    a->mask = MHA_MASK_BLOCKS;
+    a->window = d->block;
+    return MHA_OK;
+}
+
+/* Second projections: global tokens have rows of their own kind under a window. */
+static mha_status bind_globals(mha_binder *b, const mha_spec_step *s, const mha_attn_args *a,
+                               uint32_t in)
+{
+    uint32_t inner = a->heads * a->width;
+    MHA_TRY(mha_bind_linear_check(b, s, "q_global", &a->q_global, inner, in));
+    MHA_TRY(mha_bind_linear_check(b, s, "k_global", &a->k_global, inner, in));
+    MHA_TRY(mha_bind_linear_check(b, s, "v_global", &a->v_global, inner, in));
+    if (a->mask != MHA_MASK_WINDOW || a->kv_heads != a->heads)
+        return mha_bind_misfit(b, s,
+                               "global tokens need a window that looks both ways, and as many "
+                               "key/value heads as heads");
+    if (b->model->stack_count > 1)
+        return mha_bind_misfit(b, s, "only the first stack has global tokens");
+    if (a->rope != MHA_ROPE_NONE || a->q_norm.n != 0 || a->k_norm.n != 0 || a->bias_table != NULL)
+        return mha_bind_misfit(b, s, "global tokens have no rope, norms or position bias");
+    return MHA_OK;
+}
+
 mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
     mha_attn_args *a = &d->step.attn;
@@ -173,6 +202,10 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
         return mha_bind_misfit(b, s, "memory has no order: no causal, window or rope");
     a->mask = d->causal ? (a->window > 0 ? MHA_MASK_CAUSAL_WINDOW : MHA_MASK_CAUSAL)
                         : (a->window > 0 ? MHA_MASK_WINDOW : MHA_MASK_FULL);
+    if (d->block > 0)
+        MHA_TRY(bind_blocks(b, s, d));
+    if (a->q_global.data != NULL || a->k_global.data != NULL || a->v_global.data != NULL)
+        MHA_TRY(bind_globals(b, s, a, in));
     MHA_TRY(qk_norm(b, s, d, "q_norm", &a->q_norm, a->heads));
     MHA_TRY(qk_norm(b, s, d, "k_norm", &a->k_norm, a->kv_heads));
     a->rope_mscale = 1;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 const json_t *mha_binder_config(const mha_binder *b, const char *key)
 {
@@ -161,6 +162,50 @@ static mha_status call_among(const mha_value *list, const mha_value *words, mha_
     return MHA_OK;
 }
 
+static mha_status call_at(const mha_value *list, const mha_value *index, mha_value *out,
+                          mha_err *err)
+{
+    *out = *list;
+    if (list->kind != MHA_VALUE_JSON || !json_is_array(list->json))
+        return MHA_OK;
+    const json_t *element = NULL;
+    if (index->kind == MHA_VALUE_NUMBER && index->number >= 0)
+        element = json_array_get(list->json, (size_t)index->number);
+    if (element == NULL)
+        return mha_fail(err, MHA_ERR_FORMAT, "at() beyond a list of %zu elements",
+                        json_array_size(list->json));
+    *out = mha_value_of_json(element);
+    return MHA_OK;
+}
+
+/* Whether `word` is one of the parts of `text` between its bars and blanks. */
+static bool text_holds(const char *text, const char *word)
+{
+    static const char bounds[] = "| \t";
+    for (size_t n; *(text += strspn(text, bounds)) != '\0'; text += n) {
+        n = strcspn(text, bounds);
+        if (strlen(word) == n && strncasecmp(text, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static mha_status call_holds(const mha_value *list, const mha_value *word, mha_value *out,
+                             mha_err *err)
+{
+    out->number = 0;
+    if (word->kind != MHA_VALUE_STRING)
+        return mha_fail(err, MHA_ERR_FORMAT, "holds() needs a word");
+    if (list->kind == MHA_VALUE_STRING)
+        out->number = text_holds(list->string, word->string);
+    for (size_t i = 0; list->kind == MHA_VALUE_JSON && i < json_array_size(list->json); i++) {
+        const char *element = json_string_value(json_array_get(list->json, i));
+        if (element != NULL && strcmp(element, word->string) == 0)
+            out->number = 1;
+    }
+    return MHA_OK;
+}
+
 /* The parser checked the number of arguments and that tensor names are literals. */
 static mha_status scope_call(void *context, const char *name, const mha_value *args, size_t count,
                              mha_value *out, mha_err *err)
@@ -185,6 +230,10 @@ static mha_status scope_call(void *context, const char *name, const mha_value *a
                                                   : (double)json_object_size(args[0].json);
         return MHA_OK;
     }
+    if (strcmp(name, "at") == 0)
+        return call_at(&args[0], &args[1], out, err);
+    if (strcmp(name, "holds") == 0)
+        return call_holds(&args[0], &args[1], out, err);
     if (strcmp(name, "among") == 0)
         return call_among(&args[0], &args[1], out, err);
     for (size_t i = 0; i < count; i++)

@@ -43,6 +43,10 @@ static const mha_op_word pools[] = {
 };
 static const mha_op_word norms[] = {{"layer", MHA_NORM_LAYER}, {"rms", MHA_NORM_RMS}, END_WORDS};
 static const mha_op_word keys[] = {{"self", MHA_KEYS_SELF}, {"memory", MHA_KEYS_MEMORY}, END_WORDS};
+static const mha_op_word globals[] = {{"none", MHA_GLOBALS_NONE},
+                                      {"first", MHA_GLOBALS_FIRST},
+                                      {"question", MHA_GLOBALS_QUESTION},
+                                      END_WORDS};
 static const mha_op_word ropes[] = {
     {"none", MHA_ROPE_NONE}, {"half", MHA_ROPE_HALF}, {"pair", MHA_ROPE_PAIR}, END_WORDS};
 
@@ -75,6 +79,13 @@ static const mha_op_arg attn_args[] = {
     {"keys", MHA_ARG_WORD, false, STEP(attn.keys), 0, keys},
     {"causal", MHA_ARG_FLAG, false, AT(causal), 0, NULL},
     {"window", MHA_ARG_COUNT, false, STEP(attn.window), 0, NULL},
+    {"q_global", MHA_ARG_LINEAR, false, STEP(attn.q_global), STEP(attn.qb_global), NULL},
+    {"k_global", MHA_ARG_LINEAR, false, STEP(attn.k_global), STEP(attn.kb_global), NULL},
+    {"v_global", MHA_ARG_LINEAR, false, STEP(attn.v_global), STEP(attn.vb_global), NULL},
+    {"globals", MHA_ARG_WORD, false, STEP(attn.globals), 0, globals},
+    {"separator", MHA_ARG_COUNT, false, STEP(attn.separator), 0, NULL},
+    {"block", MHA_ARG_COUNT, false, AT(block), 0, NULL},
+    {"repeat", MHA_ARG_COUNT, false, STEP(attn.repeat), 0, NULL},
     {"q_norm", MHA_ARG_NORM, false, STEP(attn.q_norm), 0, NULL},
     {"k_norm", MHA_ARG_NORM, false, STEP(attn.k_norm), 0, NULL},
     {"norm", MHA_ARG_WORD, false, AT(qk_norm), 0, norms},

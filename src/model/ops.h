@@ -13,7 +13,8 @@
 typedef struct mha_draft {
     mha_step step;
     bool causal;
-    int qk_norm; /* mha_norm_kind of q_norm and k_norm */
+    uint32_t block; /* tokens of a block: the mask goes by blocks */
+    int qk_norm;    /* mha_norm_kind of q_norm and k_norm */
     float qk_eps;
     mha_value theta, scaling;
     const float *frequencies; /* as the file has them, instead of theta and scaling */
@@ -60,7 +61,7 @@ typedef struct mha_op_def {
     const mha_op_arg *args;
 } mha_op_def;
 
-enum { MHA_OP_ARGS_MAX = 48 };
+enum { MHA_OP_ARGS_MAX = 64 };
 
 /* NULL when there is no such op. */
 const mha_op_def *mha_op_find(const char *name);

@@ -103,6 +103,12 @@ typedef enum mha_mask {
     MHA_MASK_WINDOW,        /* |i − j| <= window / 2; tokens that are global see and are seen */
     MHA_MASK_BLOCKS         /* by blocks of `window` tokens: own, neighbours, first and last */
 } mha_mask;
+/* Which tokens of a document are global where it does not say. */
+typedef enum mha_globals {
+    MHA_GLOBALS_NONE,
+    MHA_GLOBALS_FIRST,
+    MHA_GLOBALS_QUESTION /* all before the first `separator` token */
+} mha_globals;
 typedef enum mha_rope_kind { MHA_ROPE_NONE, MHA_ROPE_HALF, MHA_ROPE_PAIR } mha_rope_kind;
 typedef enum mha_bias_kind { MHA_BIAS_NONE, MHA_BIAS_BUCKETS, MHA_BIAS_ALIBI } mha_bias_kind;
 
@@ -113,6 +119,12 @@ typedef enum mha_bias_kind { MHA_BIAS_NONE, MHA_BIAS_BUCKETS, MHA_BIAS_ALIBI } m
 typedef struct mha_attn_args {
     mha_weight q, k, v, o; /* [H·K, D] [G·K, D] [G·K, D] [D, H·K] */
     const float *qb, *kb, *vb, *ob;
+    /* WINDOW: what global tokens' own rows are made with: their queries, and the keys and values
+     * that those see. Absent: there are no global tokens. G = H then. */
+    mha_weight q_global, k_global, v_global;
+    const float *qb_global, *kb_global, *vb_global;
+    mha_globals globals;
+    uint32_t separator;
     uint32_t heads, kv_heads, width;
     float scale;
     mha_keys keys;
@@ -238,14 +250,15 @@ struct mha_model {
     mha_arena memory;           /* owns vectors, steps, strings */
     mha_stack stack[2];         /* in the order they run: an encoder's memory feeds a decoder */
     size_t stack_count;
-    mha_steps head;            /* read-out after the last stack's epilogue; count 0: no head */
-    uint32_t width;            /* D */
-    uint32_t vocab;            /* rows of the token table */
-    uint32_t max_positions;    /* rows of the position table that can be used, 0: no limit */
-    uint32_t types;            /* token type rows, 0: none */
-    char *description;         /* the resolved program as text, for info --program */
-    const mha_tensor **sorted; /* [checkpoint->tensor_count] by name */
-    mha_vector *vectors;       /* [vector_count] all floats that were widened when opened */
+    mha_steps head;              /* read-out after the last stack's epilogue; count 0: no head */
+    uint32_t width;              /* D */
+    uint32_t vocab;              /* rows of the token table */
+    uint32_t max_positions;      /* rows of the position table that can be used, 0: no limit */
+    uint32_t types;              /* token type rows, 0: none */
+    const mha_attn_args *global; /* the first step that knows global tokens, or NULL */
+    char *description;           /* the resolved program as text, for info --program */
+    const mha_tensor **sorted;   /* [checkpoint->tensor_count] by name */
+    mha_vector *vectors;         /* [vector_count] all floats that were widened when opened */
     size_t vector_count;
     unsigned char *tensor_use; /* [checkpoint->tensor_count] 0 unused, 1 not in a step, 2 in one */
     mha_part *part;            /* [part_count] in no order; owned */

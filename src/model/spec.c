@@ -72,8 +72,9 @@ static void check_call(void *context, const char *name, const char *text, size_t
         const char *name;
         bool text;
         size_t arguments;
-    } functions[] = {{"has", true, 1},  {"rows", true, 1},   {"len", false, 1},  {"min", false, 2},
-                     {"max", false, 2}, {"floor", false, 1}, {"among", false, 2}};
+    } functions[] = {{"has", true, 1},    {"rows", true, 1}, {"len", false, 1},
+                     {"min", false, 2},   {"max", false, 2}, {"floor", false, 1},
+                     {"among", false, 2}, {"at", false, 2},  {"holds", false, 2}};
     mha_spec_parser *p = context;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strcmp(name, functions[i].name) == 0 && arguments == functions[i].arguments &&
@@ -94,7 +95,8 @@ mha_status mha_spec_expr(mha_spec_parser *p, const mha_expr **out)
     if (p->unknown_call != NULL)
         return mha_fail(p->err, MHA_ERR_FORMAT,
                         "%s(): the functions are has('TENSOR'), rows('TENSOR'), len(list), "
-                        "min(a, b), max(a, b), floor(a), among(list, 'WORD…')",
+                        "min(a, b), max(a, b), floor(a), among(list, 'WORD…'), at(x, i), "
+                        "holds(x, 'WORD')",
                         p->unknown_call);
     *out = e;
     return MHA_OK;

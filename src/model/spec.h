@@ -52,7 +52,9 @@
  *
  * Names that every EXPR knows: gguf (1 for GGUF files), arch (the first of `architectures`, or ''),
  * l. Functions: has('TENSOR'), rows('TENSOR'), len(LIST), min(a, b), max(a, b), floor(a),
- * among(LIST, 'WORD WORD…'): every string of the list is one of the words (null is an empty list).
+ * among(LIST, 'WORD WORD…'): every string of the list is one of the words (null is an empty list),
+ * at(X, I): element I of a list, X itself where it is none, holds(X, 'WORD'): WORD is an element of
+ * the list X, or of the string X that is cut at each '|'.
  */
 #ifndef MHA_MODEL_SPEC_H
 #define MHA_MODEL_SPEC_H

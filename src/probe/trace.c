@@ -3,6 +3,7 @@
 #include "probe/trace.h"
 #include "base/fail.h"
 #include "base/mem.h"
+#include "probe/watch.h"
 #include <assert.h>
 #include <string.h>
 
@@ -18,6 +19,12 @@ static mha_status check(const mha_trace *t, mha_err *err)
         return mha_fail(err, MHA_ERR_ARG, "a trace of no site that it can keep");
     if (sites & (1u << MHA_SITE_LOGITS) && t->info->head == MHA_HEAD_NONE)
         return mha_fail(err, MHA_ERR_UNSUPPORTED, "%s: the model has no head: no logits",
+                        t->info->path);
+    bool globals = false;
+    for (size_t a = 0; a < t->info->attn_count; a++)
+        globals = globals || t->info->attn[a].globals;
+    if (sites & MHA_GLOBAL_SITES && !globals)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED, "%s: the model has no global tokens",
                         t->info->path);
     return MHA_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "probe/trace.h"
+#include "probe/watch.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -115,7 +116,7 @@ static mha_status add_step(mha_trace *t, mha_trace_document *d, size_t document,
     if (H == 0)
         return MHA_OK;
     for (mha_site site = MHA_SITE_PATTERN; site <= MHA_SITE_HEAD_OUT; site++) {
-        if (!keeps(t, site))
+        if (!keeps(t, site) || (mha_site_bit(site) & MHA_GLOBAL_SITES && !step->globals))
             continue;
         add_head_site(t, d, site, H, document, step);
         name_last(d, step, mha_site_name(site));

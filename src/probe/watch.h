@@ -17,6 +17,10 @@ static inline uint32_t mha_site_bit(mha_site site)
     return 1u << site;
 }
 
+/* The sites that only steps with global tokens have. */
+#define MHA_GLOBAL_SITES                                                                           \
+    (1u << MHA_SITE_Q_GLOBAL | 1u << MHA_SITE_K_GLOBAL | 1u << MHA_SITE_V_GLOBAL)
+
 /* Whether any probe wants this site of that head (MHA_ANY_HEAD: of any head of the layer). */
 bool mha_watch_wants(const mha_watch *w, mha_site site, mha_stack_id stack, mha_kind kind,
                      uint32_t layer, uint32_t head);

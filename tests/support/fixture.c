@@ -144,20 +144,27 @@ bool fixture_generate_open(fixture *f, const char *model, int n)
     return read_file(f, model, "generate", n);
 }
 
+static uint8_t *bytes_of(const fixture *f, const char *name)
+{
+    size_t n;
+    int32_t *wide = ids_of(f, name, &n);
+    if (wide == NULL)
+        return NULL;
+    uint8_t *bytes = malloc(n);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (uint8_t)wide[i];
+    free(wide);
+    return bytes;
+}
+
 bool fixture_open(fixture *f, const char *model, int n)
 {
-    size_t types;
     if (!read_file(f, model, "expected", n))
         return false;
     f->doc.ids = f->ids = ids_of(f, "ids", &f->doc.n);
     f->doc.target_ids = f->target_ids = ids_of(f, "target_ids", &f->doc.target_n);
-    int32_t *wide = ids_of(f, "types", &types);
-    if (wide != NULL) {
-        f->doc.types = f->types = malloc(types);
-        for (size_t i = 0; i < types; i++)
-            f->types[i] = (uint8_t)wide[i];
-        free(wide);
-    }
+    f->doc.types = f->types = bytes_of(f, "types");
+    f->doc.global = f->global = bytes_of(f, "global");
     return true;
 }
 
@@ -189,6 +196,7 @@ void fixture_close(fixture *f)
     free(f->ids);
     free(f->target_ids);
     free(f->types);
+    free(f->global);
 }
 
 const fixture_array *fixture_find(const fixture *f, const char *name)

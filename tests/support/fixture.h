@@ -19,7 +19,7 @@ typedef struct fixture {
     size_t count;
     mha_document doc;
     int32_t *ids, *target_ids;
-    uint8_t *types;
+    uint8_t *types, *global;
 } fixture;
 
 /* Where the fixtures lie: the environment's MHA_ROOT (or the current directory) +
