@@ -27,7 +27,17 @@ import reference_encoders
 from make_fixtures import MODELS, OUT, QUANTISED, STORED, shorten
 
 # Models that also get gradients of sites and weights: one of each kind of block.
-DETAILED = ("bert-class", "gpt2-lm", "gemma3", "t5-gated", "albert-mlm", "mpnet-class", "bart")
+DETAILED = (
+    "bert-class",
+    "gpt2-lm",
+    "gemma3",
+    "t5-gated",
+    "albert-mlm",
+    "mpnet-class",
+    "bart",
+    "longformer-class",
+    "big-bird-class",
+)
 
 
 def terms(model, arrays):
@@ -58,11 +68,12 @@ def stacks_of(model):
 
 def attention_steps(model, inputs):
     """(label, heads) of every attention step in running order."""
-    names = {id(m): n for n, m in model.named_modules()}
     recorder = reference.RECORDER
     recorder.calls = []
+    reference.reset(model)
     with torch.no_grad(), reference_encoders.own_attention(model, recorder):
         model(**inputs)
+    names = {id(m): n for n, m in model.named_modules()}
     layers, steps = collections.Counter(), []
     for module, q, *_ in recorder.calls:
         name = names[id(module)]
@@ -107,6 +118,11 @@ def gradients(model, inputs, steps, rows, targets, gate):
         sites[f"{label}.d_z"] = z.grad[0]
     for short, blocks in streams.items():
         sites.update({f"{short}.{layer}.d_resid": x.grad[0] for layer, x in enumerate(blocks)})
+    if model.config.model_type in reference.SPARSE:  # padded inside
+        tokens = inputs["input_ids"].shape[1]
+        for name, x in sites.items():
+            x = x[:tokens] if name.endswith("resid") else x[:, :tokens]
+            sites[name] = x if name.endswith(("resid", "d_z")) else x[..., :tokens]
     grad = recorder.gates.grad.numpy()
     recorder.gates = None
     return loss.item(), grad, sites

@@ -234,6 +234,12 @@ def head_outputs(weight, z):
     return torch.einsum("htk,dhk->htd", z, split)
 
 
+def reset(model):
+    """Undoes what a document left: a short one switches BigBird to full attention for good."""
+    if model.config.model_type == "big_bird":
+        model.base_model.set_attention_type(model.config.attention_type)
+
+
 def prepare(model):
     """The model in float64, ready for evaluation, its float32 constants replaced."""
     model = model.double().eval()
@@ -243,8 +249,7 @@ def prepare(model):
             exact_rotary(module)
         if hasattr(module, "embed_scale") and isinstance(module.embed_scale, torch.Tensor):
             module.embed_scale = torch.tensor(model.config.hidden_size**0.5, dtype=torch.float64)
-    if model.config.model_type == "big_bird":  # a short document switches the model for good
-        model.base_model.set_attention_type(model.config.attention_type)
+    reset(model)
     return model
 
 

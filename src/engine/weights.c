@@ -34,8 +34,8 @@ static const mha_vector *source_of(const struct mha_model *m, const float *value
 
 /* What of a step has a gradient. */
 typedef struct parts {
-    const mha_weight *matrix[4];
-    const float *vector[10];
+    const mha_weight *matrix[7];
+    const float *vector[13];
 } parts;
 
 static parts parts_of(const mha_step *s)
@@ -49,9 +49,10 @@ static parts parts_of(const mha_step *s)
     case MHA_OP_NORM:
         return (parts){{NULL}, {s->norm.w, s->norm.b}};
     case MHA_OP_ATTN:
-        return (parts){{&a->q, &a->k, &a->v, &a->o},
+        return (parts){{&a->q, &a->k, &a->v, &a->o, &a->q_global, &a->k_global, &a->v_global},
                        {a->qb, a->kb, a->vb, a->ob, a->q_norm.w, a->q_norm.b, a->k_norm.w,
-                        a->k_norm.b, a->bias == MHA_BIAS_BUCKETS ? a->bias_table : NULL, a->sinks}};
+                        a->k_norm.b, a->bias == MHA_BIAS_BUCKETS ? a->bias_table : NULL, a->sinks,
+                        a->qb_global, a->kb_global, a->vb_global}};
     case MHA_OP_MLP:
         return (parts){{&s->mlp.up, &s->mlp.gate, &s->mlp.down},
                        {s->mlp.up_b, s->mlp.gate_b, s->mlp.down_b}};

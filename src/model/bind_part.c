@@ -14,6 +14,9 @@ mha_part_role mha_part_role_of(const char *argument)
     } roles[] = {{"q", MHA_PART_QUERY},
                  {"k", MHA_PART_KEY},
                  {"v", MHA_PART_KEY},
+                 {"q_global", MHA_PART_QUERY},
+                 {"k_global", MHA_PART_KEY},
+                 {"v_global", MHA_PART_KEY},
                  {"o", MHA_PART_OUTPUT},
                  {"sinks", MHA_PART_QUERY}};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
