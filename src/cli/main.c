@@ -57,6 +57,12 @@ const mha_command mha_commands[MHA_CMD_COUNT] = {
      "the sorted scores with their intervals.",
      "mha-inspect importance sample:shakespeare --text \"To be, or not to be\" --method "
      "ablate-zero"},
+    {MHA_CMD_PRUNE, "prune", mha_cmd_prune, "a smaller model, written to a directory",
+     "MODEL -o DIRECTORY --heads LIST|--keep LIST|--fraction X|--budget X [options]",
+     "Writes the model without some of its heads, in Hugging Face layout, and says which versions "
+     "of Transformers will open it; mha-inspect always does. Heads keep their numbers. Where "
+     "heads share keys and values, slices take whole groups and masks single heads.",
+     "mha-inspect prune sample:shakespeare --heads 0.1 -o smaller"},
     {MHA_CMD_HELP, "help", mha_cmd_help, "help on a command or topic", "[COMMAND|TOPIC]",
      "Without an argument lists the commands. Topics: inputs, selection, arrays, formats, exit, "
      "environment. 'help man' and 'help completion' print the manual page and the completion "

@@ -8,14 +8,16 @@
 #define HEADS   (1u << MHA_CMD_HEADS)
 #define HEATMAP (1u << MHA_CMD_HEATMAP)
 #define IMPORT  (1u << MHA_CMD_IMPORTANCE)
+#define PRUNE   (1u << MHA_CMD_PRUNE)
 #define HELP    (1u << MHA_CMD_HELP)
 
-#define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT)
+#define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT | PRUNE)
 #define INPUT   (TOKENS | ENGINE)
 #define MODEL   (INFO | INPUT)
 #define PATTERN (MAPS | HEADS | HEATMAP)
-#define CHOICE  (PATTERN | IMPORT)
+#define CHOICE  (PATTERN | IMPORT | PRUNE)
 #define SCORES  IMPORT
+#define LOSS    (SCORES | PRUNE)
 #define TABLES  (HEADS | IMPORT)
 #define FIGURE  (HEADS | HEATMAP | IMPORT)
 #define ALL     (MODEL | HELP)
@@ -64,7 +66,7 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "what to write: pattern scores q k v z head_out embed resid hidden logits"},
     {MHA_OPT_LAYERS, MHA_GROUP_COMMAND, CHOICE, "--layers", "LIST", "all", "layers from 0: 0,3-5"},
     {MHA_OPT_HEADS, MHA_GROUP_COMMAND, CHOICE, "--heads", "LIST", "all",
-     "heads as LAYER.HEAD: 4.7,5.* or in full enc.self.4.7"},
+     "heads as LAYER.HEAD: 4.7,5.* or in full enc.self.4.7; prune: those that go"},
     {MHA_OPT_STACK, MHA_GROUP_COMMAND, CHOICE, "--stack", "enc|dec", "both",
      "only this stack of layers"},
     {MHA_OPT_KIND, MHA_GROUP_COMMAND, CHOICE, "--kind", "self|cross", "both",
@@ -83,22 +85,34 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "gradient fisher ablate-zero ablate-mean ablate-resample all-but-one dla shapley l0; "
      "importance "
      "takes several: M,M"},
-    {MHA_OPT_LOSS, MHA_GROUP_COMMAND, SCORES, "--loss", "auto|next|masked|target|class|logit-diff",
+    {MHA_OPT_LOSS, MHA_GROUP_COMMAND, LOSS, "--loss", "auto|next|masked|target|class|logit-diff",
      "auto", "what the model is to predict"},
-    {MHA_OPT_LOGIT_DIFF, MHA_GROUP_COMMAND, SCORES, "--logit-diff", "A,B", NULL,
+    {MHA_OPT_LOGIT_DIFF, MHA_GROUP_COMMAND, LOSS, "--logit-diff", "A,B", NULL,
      "two tokens (or ids, or classes): the loss is the logit of B less that of A at the last "
      "position"},
-    {MHA_OPT_MASK_RATE, MHA_GROUP_COMMAND, SCORES, "--mask-rate", "P", "0.15",
+    {MHA_OPT_MASK_RATE, MHA_GROUP_COMMAND, LOSS, "--mask-rate", "P", "0.15",
      "masked loss: share of the tokens that are masked"},
-    {MHA_OPT_UNIT, MHA_GROUP_COMMAND, SCORES, "--unit", "head|kv-group|layer", "head",
+    {MHA_OPT_UNIT, MHA_GROUP_COMMAND, LOSS, "--unit", "head|kv-group|layer", "head",
      "what is taken out at once"},
-    {MHA_OPT_REFERENCE, MHA_GROUP_COMMAND, SCORES, "--reference", "F", "the input",
-     "ablate-mean and -resample: documents that the replacement comes from"},
+    {MHA_OPT_REFERENCE, MHA_GROUP_COMMAND, LOSS, "--reference", "F", "the input",
+     "ablate-mean, -resample, --fold-mean: documents that the replacement comes from"},
     {MHA_OPT_DRAWS, MHA_GROUP_COMMAND, SCORES, "--draws", "N", "by method",
      "ablate-resample: replacements of each document (10); shapley: pairs of orders of each"},
     {MHA_OPT_BOOTSTRAP, MHA_GROUP_COMMAND, TABLES, "--bootstrap", "N", "2000",
      "resamples of the documents for intervals; 0: none"},
     {MHA_OPT_CI, MHA_GROUP_COMMAND, TABLES, "--ci", "P", "0.95", "coverage of the intervals"},
+    {MHA_OPT_KEEP, MHA_GROUP_COMMAND, PRUNE, "--keep", "LIST", NULL, "all heads but these go"},
+    {MHA_OPT_FRACTION, MHA_GROUP_COMMAND, PRUNE, "--fraction", "X", NULL,
+     "this fraction of the heads goes, those of least score in --scores"},
+    {MHA_OPT_BUDGET, MHA_GROUP_COMMAND, PRUNE, "--budget", "X", NULL,
+     "heads go until this fraction of the attention's multiply-adds is left: by --scores, or by a "
+     "search with gradients on the input"},
+    {MHA_OPT_SCORES, MHA_GROUP_COMMAND, PRUNE, "--scores", "F", NULL,
+     "a table that importance wrote, .json or .csv"},
+    {MHA_OPT_MODE, MHA_GROUP_COMMAND, PRUNE, "--mode", "slice|mask", "slice",
+     "cut heads out of the weights, or set their output columns to 0"},
+    {MHA_OPT_FOLD_MEAN, MHA_GROUP_COMMAND, PRUNE, "--fold-mean", NULL, NULL,
+     "adds the heads' mean output on the input, or on --reference, to the output bias"},
 
     {MHA_OPT_ROWS, MHA_GROUP_FIGURE, HEATMAP, "--rows", "A-B", "all", "query tokens shown, from 0"},
     {MHA_OPT_COLS, MHA_GROUP_FIGURE, HEATMAP, "--cols", "A-B", "all", "key tokens shown, from 0"},
@@ -123,7 +137,7 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
 
     {MHA_OPT_OUTPUT, MHA_GROUP_OUTPUT, MODEL, "-o", "PATH", "-",
      "output file, - for standard output; its suffix chooses the format"},
-    {MHA_OPT_FORMAT, MHA_GROUP_OUTPUT, MODEL, "--format", "F", "by suffix",
+    {MHA_OPT_FORMAT, MHA_GROUP_OUTPUT, MODEL & ~PRUNE, "--format", "F", "by suffix",
      "text json csv npz npy safetensors png pdf svg, as the command allows"},
     {MHA_OPT_FORCE, MHA_GROUP_OUTPUT, MODEL, "--force", NULL, NULL, "overwrites existing files"},
 

@@ -16,6 +16,7 @@ typedef enum mha_command_id {
     MHA_CMD_HEADS,
     MHA_CMD_HEATMAP,
     MHA_CMD_IMPORTANCE,
+    MHA_CMD_PRUNE,
     MHA_CMD_HELP,
     MHA_CMD_COUNT
 } mha_command_id;
@@ -58,6 +59,12 @@ typedef enum mha_option_id {
     MHA_OPT_DRAWS,
     MHA_OPT_BOOTSTRAP,
     MHA_OPT_CI,
+    MHA_OPT_KEEP,
+    MHA_OPT_FRACTION,
+    MHA_OPT_BUDGET,
+    MHA_OPT_SCORES,
+    MHA_OPT_MODE,
+    MHA_OPT_FOLD_MEAN,
     MHA_OPT_ROWS,
     MHA_OPT_COLS,
     MHA_OPT_LABELS,

@@ -8,11 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* "7", "3-5" or "*" */
-typedef struct span {
-    uint64_t first, last;
-} span;
+typedef mha_number_span span;
+typedef mha_head_item item;
 
+/* "7", "3-5" or "*" */
 static bool span_parse(span *out, const char *s, size_t n)
 {
     if (n == 1 && *s == '*') {
@@ -33,14 +32,7 @@ static bool span_has(span s, uint64_t x)
     return x >= s.first && x <= s.last;
 }
 
-/* What one item of a list allows. */
-typedef struct item {
-    int stack, kind; /* -1: any */
-    span layer, head;
-} item;
-
-/* LAYER.HEAD or STACK.KIND.LAYER.HEAD */
-static bool head_item_parse(item *out, const char *s, size_t n)
+bool mha_head_item_parse(item *out, const char *s, size_t n)
 {
     const char *part[4];
     size_t length[4], parts = 0;
@@ -85,14 +77,19 @@ size_t mha_attn_find(const mha_model_info *info, mha_stack_id stack, mha_kind ki
     return SIZE_MAX;
 }
 
+bool mha_head_item_has_step(const item *it, const mha_attn_info *step)
+{
+    return (it->stack < 0 || (int)step->stack == it->stack) &&
+           (it->kind < 0 || (int)step->kind == it->kind) && span_has(it->layer, step->layer);
+}
+
 /* Marks what the item allows in marks [A, H]; false when that is nothing. */
 static bool item_mark(const item *it, const mha_selection *s, bool *marks)
 {
     bool any = false;
     for (size_t a = 0; a < s->info->attn_count; a++) {
         const mha_attn_info *step = &s->info->attn[a];
-        if ((it->stack >= 0 && (int)step->stack != it->stack) ||
-            (it->kind >= 0 && (int)step->kind != it->kind) || !span_has(it->layer, step->layer))
+        if (!mha_head_item_has_step(it, step))
             continue;
         for (uint32_t h = 0; h < step->heads; h++)
             if (span_has(it->head, step->head_ids[h]))
@@ -136,7 +133,7 @@ static mha_status selection_start(mha_selection *s, const mha_cli *cli, mha_err 
     const mha_args *args = &cli->args;
     int stack = mha_args_choice(args, MHA_OPT_STACK), kind = mha_args_choice(args, MHA_OPT_KIND);
     bool reads_encoder = s->info->layers[MHA_ENC] && s->info->layers[MHA_DEC];
-    bool encoder_only = reads_encoder && !cli->inputs.targets;
+    bool encoder_only = reads_encoder && cli->inputs.count > 0 && !cli->inputs.targets;
     if (encoder_only && (stack == MHA_DEC || kind == MHA_CROSS))
         return mha_fail(err, MHA_ERR_ARG, "the decoder has nothing to read without a --target");
     if (encoder_only && stack < 0)
@@ -159,7 +156,7 @@ static mha_status selection_apply(mha_selection *s, const mha_args *args, mha_er
     if (layers)
         MHA_TRY(list_apply(s, &mha_options[MHA_OPT_LAYERS], layers, layer_item_parse, err));
     if (heads)
-        MHA_TRY(list_apply(s, &mha_options[MHA_OPT_HEADS], heads, head_item_parse, err));
+        MHA_TRY(list_apply(s, &mha_options[MHA_OPT_HEADS], heads, mha_head_item_parse, err));
     for (size_t a = 0; a < s->info->attn_count; a++) {
         const mha_attn_info *step = &s->info->attn[a];
         size_t chosen = mha_selection_heads(s, a);

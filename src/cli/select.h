@@ -19,6 +19,19 @@ typedef struct mha_selection {
 mha_status mha_selection_make(mha_selection *s, const mha_cli *cli, mha_err *err);
 void mha_selection_release(mha_selection *s);
 
+/* One item of a list of heads. */
+typedef struct mha_number_span {
+    uint64_t first, last;
+} mha_number_span;
+typedef struct mha_head_item {
+    int stack, kind; /* -1: any */
+    mha_number_span layer, head;
+} mha_head_item;
+/* LAYER.HEAD or STACK.KIND.LAYER.HEAD, n bytes; false when it is neither. */
+bool mha_head_item_parse(mha_head_item *out, const char *s, size_t n);
+/* Whether it can mean heads of the step. */
+bool mha_head_item_has_step(const mha_head_item *it, const mha_attn_info *step);
+
 /* The position in info->attn, or SIZE_MAX. */
 size_t mha_attn_find(const mha_model_info *info, mha_stack_id stack, mha_kind kind, uint32_t layer);
 /* As traces and analyses take it; borrows from the selection. */

@@ -117,7 +117,7 @@ static mha_status check_groups(const mha_model *m, const mha_prune *p, mha_err *
         list_heads(info, nearest, list, sizeof list);
         for (size_t a = 0; a < info->attn_count; a++)
             width = group_width(&info->attn[a]) > width ? group_width(&info->attn[a]) : width;
-        status = mha_fail(err, MHA_ERR_UNSUPPORTED,
+        status = mha_fail(err, MHA_ERR_ARG,
                           "%u heads share each key/value head, and leave the weights together; the "
                           "nearest request is %s; masks take single heads",
                           width, list);

@@ -25,16 +25,23 @@ mha_status mha_save_text(mha_save *s, const char *name, const void *text, size_t
     return status;
 }
 
+static int add_text(const char *text, size_t n, void *buf)
+{
+    return mha_buf_add(buf, text, n, NULL) == MHA_OK ? 0 : -1;
+}
+
 mha_status mha_save_json(mha_save *s, const char *name, const json_t *value, mha_err *err)
 {
+    mha_buf text;
+    mha_buf_init(&text, FILE_CEILING);
     /* 16 digits: 1e-05 stays 1e-05 */
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
-    if (text == NULL)
-        return mha_fail(err, MHA_ERR_NOMEM, "out of memory");
-    size_t n = strlen(text);
-    text[n] = '\n'; /* in place of the NUL */
-    mha_status status = mha_save_text(s, name, text, n + 1, err);
-    free(text);
+    int failed =
+        json_dump_callback(value, add_text, &text, JSON_INDENT(2) | JSON_REAL_PRECISION(16));
+    mha_status status = failed ? mha_fail(err, MHA_ERR_NOMEM, "%s: out of memory", name)
+                               : mha_buf_adds(&text, "\n", err);
+    if (status == MHA_OK)
+        status = mha_save_text(s, name, text.data, text.size, err);
+    mha_buf_release(&text);
     return status;
 }
 
