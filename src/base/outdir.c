@@ -194,6 +194,16 @@ mha_status mha_outdir_file(mha_outdir *d, mha_outfile *f, const char *name, mha_
     return mha_outfile_open(f, path, false, err);
 }
 
+void mha_outdir_rename_error(const mha_outdir *d, mha_err *err)
+{
+    size_t n = strlen(d->temporary);
+    char rest[MHA_ERR_MESSAGE];
+    if (err == NULL || strncmp(err->message, d->temporary, n) != 0)
+        return;
+    memcpy(rest, err->message + n, strlen(err->message + n) + 1);
+    mha_fail(err, err->status, "%s%s", d->path, rest);
+}
+
 /* Removes a directory that was replaced, with its files and those of its directories. */
 static bool tree_remove(const char *path, int depth)
 {

@@ -17,6 +17,8 @@ mha_status mha_outdir_open(mha_outdir *d, const char *path, const char *marker, 
                            mha_err *err);
 /* Opens a file of the directory, NAME or SUBDIRECTORY/NAME; the caller commits or aborts it. */
 mha_status mha_outdir_file(mha_outdir *d, mha_outfile *f, const char *name, mha_err *err);
+/* The directory's own name in place of the temporary one at the beginning of a message. */
+void mha_outdir_rename_error(const mha_outdir *d, mha_err *err);
 /* Renames. The handle is closed in any case, and what could not be renamed is removed. */
 mha_status mha_outdir_commit(mha_outdir *d, mha_err *err);
 /* Removes what was written. Safe on a zeroed, committed or aborted handle. */

@@ -62,6 +62,9 @@ static size_t item_mark(const mha_cli *cli, const mha_head_item *it, size_t stri
             bool named = h >= it->head.first && h <= it->head.last;
             if (named && there)
                 marks[a * stride + i] = true;
+            if (named && !there && it->head.last != UINT64_MAX)
+                mha_note(cli, "head %s.%s.%" PRIu32 ".%" PRIu32 " was already gone",
+                         mha_stack_name(step->stack), mha_kind_name(step->kind), step->layer, h);
             gone += named && !there;
             i += there;
         }
@@ -82,11 +85,7 @@ mha_status mha_headlist_mark(bool *marks, size_t *gone, const mha_cli *cli, mha_
                             "%s: '%.*s' is not LAYER.HEAD or STACK.KIND.LAYER.HEAD",
                             mha_options[id].name, (int)n, at);
         MHA_TRY(item_check(cli, &it, id, at, (int)n, err));
-        size_t before = item_mark(cli, &it, stride, marks);
-        if (before > 0)
-            mha_note(cli, "%.*s: %zu %s already gone", (int)n, at, before,
-                     before == 1 ? "head was" : "heads were");
-        *gone += before;
+        *gone += item_mark(cli, &it, stride, marks);
         at += n;
         if (!*at)
             return MHA_OK;

@@ -4,7 +4,7 @@ _mha_inspect()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap importance help" -- "$word"))
+        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap importance prune help" -- "$word"))
         return
     fi
     case $before in
@@ -37,6 +37,11 @@ _mha_inspect()
     --draws) return ;;
     --bootstrap) return ;;
     --ci) return ;;
+    --keep) return ;;
+    --fraction) return ;;
+    --budget) return ;;
+    --scores) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --mode) COMPREPLY=($(compgen -W "slice mask" -- "$word")); return ;;
     --rows) return ;;
     --cols) return ;;
     --labels) COMPREPLY=($(compgen -W "tokens words none" -- "$word")); return ;;
@@ -65,6 +70,7 @@ _mha_inspect()
     heads) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --words --special --per-document --by-layer --sort --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     heatmap) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --words --special --rows --cols --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     importance) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --per-document --by-layer --sort --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    prune) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --loss --logit-diff --mask-rate --unit --reference --keep --fraction --budget --scores --mode --fold-mean -o --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     help) options="--version --help" ;;
     *) return ;;
     esac

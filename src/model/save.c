@@ -93,6 +93,7 @@ mha_status mha_model_save(const struct mha_model *m, const char *path, const mha
     mha_arena_release(&s.memory);
     if (status == MHA_OK)
         return mha_outdir_commit(&s.directory, err);
+    mha_outdir_rename_error(&s.directory, err);
     mha_outdir_abort(&s.directory);
     return status;
 }

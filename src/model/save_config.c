@@ -80,7 +80,7 @@ void mha_save_opens(mha_save *s)
                                          : "the config of this family has no width of a head";
     if (s->m->head_keys.pruned != NULL && !some_step_is_empty(s)) {
         out->opens = MHA_OPENS_TRANSFORMERS_4;
-        out->why = "Transformers 5 does not read lists of removed heads";
+        out->why = "lists of removed heads are not read there";
     }
 }
 
