@@ -181,10 +181,13 @@ typedef struct mha_importance_options {
     size_t draws;       /* ABLATE_RESAMPLE: of each document, 0: 10; SHAPLEY: pairs of orders of
                            each document, 0: as many as make 25 in all */
     const float *gates; /* [A, H] of everything that is not removed: where earlier steps of pruning
-                           have arrived; NULL: all open. Not for ABLATE_ and SHAPLEY */
+                           have arrived; NULL: all open. */
     size_t resamples;   /* of the documents, for intervals; 0: none */
     double confidence;  /* 0: 0.95 */
     uint64_t seed;
+    const char *partial; /* file that keeps what is there when the run ends or is cancelled, for the
+                            caller to remove once the results are safe; NULL: none. Not for L0 */
+    bool resume;         /* starts from that file, if it is there */
 } mha_importance_options;
 
 typedef struct mha_importance_row {
@@ -227,6 +230,77 @@ bool mha_importance_document(const mha_importance *m, size_t document, size_t ro
 /* Agreement of two rankings of the same units: Spearman's and Kendall's (τ-b) rank correlation. */
 mha_status mha_importance_agreement(const mha_importance *a, const mha_importance *b,
                                     double *spearman, double *kendall, mha_err *err);
+
+/* --- pruning curves -------------------------------------------------------------------------- */
+
+typedef enum mha_curve_mode {
+    MHA_CURVE_KEPT = 0, /* by one ranking, the least important first */
+    MHA_CURVE_RESCORED, /* ranked again at every step, with what is gone gone */
+    MHA_CURVE_GREEDY    /* one by one the unit whose removal leaves the smallest loss: tried are
+                           `candidates` units, half of them those of the least |∂L/∂gate|, half
+                           those whose gradient promises the smallest rise (methods D7) */
+} mha_curve_mode;
+
+typedef struct mha_curve_options {
+    mha_curve_mode mode;
+    mha_importance_options ranking; /* method, unit, choice and so on; its partial is for KEPT */
+    const double *scores; /* KEPT: [A, H] the ranking, in place of a method: for larger units that
+                             of their first head; NULL: none. A unit of score NaN is not removed */
+    size_t steps;         /* 0: 10; never more than units */
+    size_t orders;        /* random orders for the band, 0: no band */
+    size_t candidates;    /* GREEDY, 0: 10 */
+    size_t resamples;     /* of the evaluation documents, for intervals; 0: none */
+    double confidence;    /* 0: 0.95 */
+    uint64_t seed;
+    const char *partial; /* as of mha_importance_options */
+    bool resume;
+} mha_curve_options;
+
+typedef struct mha_curve_band {
+    double lo, mean, hi; /* 2.5 % and 97.5 % quantiles over random orders, and their mean */
+} mha_curve_band;
+
+/* After one step of removal; means over the evaluation documents. NaN without a band. */
+typedef struct mha_curve_point {
+    size_t removed;
+    double fraction;     /* of the units that may be removed */
+    double loss, metric; /* metric: the share of a document's predictions that are the likeliest (of
+                            a logit difference: that are above 0) */
+    mha_curve_band loss_random, metric_random;
+    double loss_reverse, metric_reverse; /* the same units removed in the opposite order */
+} mha_curve_point;
+
+/* Summary numbers of metric/metric of the whole model, over the fraction removed; NaN where the
+ * whole model's metric is 0. */
+typedef struct mha_curve_summary {
+    size_t documents;
+    double area, area_lo, area_hi; /* under it, by trapezoids */
+    double area_random, area_reverse;
+    double keeps, keeps_lo, keeps_hi; /* the largest fraction where it is at least 0.99 */
+    double reliability; /* of the ranking, see mha_importance_summary; NaN for other modes */
+} mha_curve_summary;
+
+typedef struct mha_curve mha_curve;
+
+/* ranking: documents that rank units, NULL with scores. evaluation: documents that measure, which
+ * should be others. MHA_ERR_ARG: no documents, nothing to remove. */
+mha_status mha_curve_run(mha_curve **out, mha_engine *e, const mha_model *model,
+                         const mha_losses *ranking, const mha_losses *evaluation,
+                         const mha_curve_options *options, mha_progress progress,
+                         void *progress_context, mha_err *err);
+void mha_curve_free(mha_curve *c);
+/* The first is the whole model, the last is without all units. Borrowed. */
+const mha_curve_point *mha_curve_points(const mha_curve *c, size_t *count);
+/* Units in the order in which they were removed; borrowed. */
+const mha_unit_place *mha_curve_order(const mha_curve *c, size_t *count);
+const mha_curve_summary *mha_curve_summary_get(const mha_curve *c);
+
+/* Scores of heads [A, H] from a table that `importance` wrote, by its columns stack, kind, layer
+ * and head (or group, or none: all heads of the group or layer get the score); heads that are not
+ * in it are NaN. out holds A·H values. MHA_ERR_FORMAT: no such table or column, or a head that the
+ * model does not have; MHA_ERR_ARG: the table names another model (its fingerprint). */
+mha_status mha_scores_read(double *out, const mha_model *model, const mha_table *table,
+                           const char *column, mha_err *err);
 
 /* --- checks ---------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  * A score is the mean over documents of each document's own value. Intervals resample documents,
  * never tokens (methods D11). */
 #include "analysis/importance.h"
+#include "analysis/partial.h"
 #include "analysis/statistics.h"
 #include "base/fail.h"
 #include "base/mem.h"
@@ -126,7 +127,7 @@ mha_status mha_importance_conclude(mha_importance *m, mha_err *err)
     return places(m, err);
 }
 
-/* ---- the run ---------------------------------------------------------------------------------
+/* ---- before the run --------------------------------------------------------------------------
  */
 
 static mha_status check(const mha_importance *m, mha_err *err)
@@ -168,21 +169,169 @@ static mha_status prepare(mha_importance_job *j, const mha_losses *losses, mha_e
     return MHA_OK;
 }
 
-static mha_status run(mha_importance_job *j, const mha_losses *losses, mha_err *err)
+/* ---- windows ---------------------------------------------------------------------------------
+ */
+
+/* What a window leaves: score, rise, loss, empty, and the work of sweeps. */
+static size_t window_size(const mha_importance *m, size_t documents, size_t samples)
+{
+    return 2 * samples * m->units.count + 2 * documents + 2;
+}
+
+/* Copies between the job's arrays and one vector. */
+static void window_copy(mha_importance_job *j, double *x, bool out)
+{
+    mha_importance *m = j->m;
+    bool own = m->samples != m->documents; /* then there is one window */
+    size_t U = m->units.count, samples = own ? m->samples : j->count;
+    size_t at = own ? 0 : j->first * U;
+    struct part {
+        double *x;
+        size_t n;
+    } parts[] = {{m->score + at, samples * U},
+                 {m->rise + at, samples * U},
+                 {j->loss + j->first, j->count},
+                 {j->empty + j->first, j->count}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        memcpy(out ? x : parts[i].x, out ? parts[i].x : x, parts[i].n * sizeof *x);
+        x += parts[i].n;
+    }
+    if (out) {
+        x[0] = (double)(m->summary.multiply_adds - j->work[0]);
+        x[1] = (double)(m->summary.naive_multiply_adds - j->work[1]);
+    } else {
+        m->summary.multiply_adds += (uint64_t)x[0];
+        m->summary.naive_multiply_adds += (uint64_t)x[1];
+    }
+}
+
+static mha_status run_window(mha_importance_job *j, mha_partial *partial, mha_err *err)
+{
+    mha_importance *m = j->m;
+    size_t samples = m->samples != m->documents ? m->samples : j->count;
+    size_t n = window_size(m, j->count, samples);
+    double *x;
+    MHA_TRY(mha_alloc((void **)&x, n, sizeof *x, err));
+    mha_status st = MHA_OK;
+    if (mha_partial_get(partial, j->first, x, n)) {
+        window_copy(j, x, false);
+    } else {
+        j->work[0] = m->summary.multiply_adds;
+        j->work[1] = m->summary.naive_multiply_adds;
+        st = methods[m->options.method](j, err);
+        if (st == MHA_OK) {
+            window_copy(j, x, true);
+            st = mha_partial_put(partial, j->first, x, n, err);
+        }
+    }
+    mha_free(x);
+    return st;
+}
+
+static mha_status run_windows(mha_importance_job *j, mha_partial *partial, mha_err *err)
+{
+    size_t D = j->m->documents;
+    for (j->first = 0; j->first < D; j->first += j->count) {
+        j->count = D - j->first < MHA_WINDOW ? D - j->first : MHA_WINDOW;
+        mha_share_next(&j->share, (double)j->count / (double)D);
+        MHA_TRY(run_window(j, partial, err));
+    }
+    return MHA_OK;
+}
+
+/* ---- the whole run ---------------------------------------------------------------------------
+ */
+
+/* Everything that the numbers depend on. */
+static void key_make(const mha_importance_job *j, char key[65])
+{
+    const mha_importance *m = j->m;
+    const mha_importance_options *o = &m->options;
+    uint64_t numbers[] = {
+        o->method, o->unit,     mha_ablation_draws(o), mha_shapley_pairs(o, m->documents),
+        o->seed,   m->documents};
+    mha_sha256 h;
+    mha_sha256_init(&h);
+    mha_sha256_add(&h, "importance", sizeof "importance");
+    mha_sha256_add(&h, m->units.info->fingerprint, sizeof m->units.info->fingerprint);
+    mha_sha256_add(&h, mha_engine_isa(j->e), strlen(mha_engine_isa(j->e)) + 1);
+    mha_sha256_add(&h, numbers, sizeof numbers);
+    mha_sha256_add(&h, j->base, m->units.gates * sizeof *j->base);
+    for (size_t u = 0; u < m->units.count; u++) {
+        uint32_t place[] = {m->units.item[u].step, m->units.item[u].first};
+        mha_sha256_add(&h, place, sizeof place);
+    }
+    mha_sha256_add(&h, j->index, m->documents * sizeof *j->index);
+    mha_key_documents(&h, j->docs, m->documents);
+    mha_key_documents(&h, o->reference, o->reference_count);
+    mha_sha256_hex(&h, key);
+}
+
+static mha_status samples_make(mha_importance_job *j, mha_err *err)
 {
     mha_importance *m = j->m;
     size_t cells;
-    MHA_TRY(prepare(j, losses, err));
-    if (m->options.method == MHA_L0) {
-        MHA_TRY(mha_importance_l0(j, err));
-        return places(m, err);
-    }
+    /* One document has no interval over documents: its pairs of orders are the samples. */
+    if (m->options.method == MHA_SHAPLEY && m->documents == 1)
+        m->samples = mha_shapley_pairs(&m->options, 1);
     if (mha_mul_overflows(m->samples, m->units.count, &cells))
         return mha_fail(err, MHA_ERR_NOMEM, "no memory for %zu documents", m->samples);
     MHA_TRY(mha_alloc((void **)&m->score, cells, sizeof *m->score, err));
     MHA_TRY(mha_alloc((void **)&m->rise, cells, sizeof *m->rise, err));
-    MHA_TRY(methods[m->options.method](j, err));
+    MHA_TRY(mha_alloc((void **)&j->loss, m->documents, sizeof *j->loss, err));
+    return mha_alloc((void **)&j->empty, m->documents, sizeof *j->empty, err);
+}
+
+/* One pass over the reference, which is little beside one for every other head. */
+static mha_status mean_make(mha_importance_job *j, mha_err *err)
+{
+    const mha_importance_options *o = &j->m->options;
+    mha_share share = j->share;
+    share.part = 0; /* nothing on the bar, but it can be cancelled */
+    if (o->reference != NULL)
+        return mha_filling_mean(&j->mean, j, o->reference, o->reference_count, &share, err);
+    return mha_filling_mean(&j->mean, j, j->docs, j->m->documents, &share, err);
+}
+
+static void summarise(mha_importance_job *j)
+{
+    mha_importance *m = j->m;
+    double sum = 0, mean = 1 / (double)m->documents;
+    m->summary.loss = mha_tree_sum(j->loss, m->documents) * mean;
+    if (m->options.method != MHA_SHAPLEY)
+        return;
+    double span = mha_tree_sum(j->empty, m->documents) * mean - m->summary.loss;
+    for (size_t i = 0; i < m->samples * m->units.count; i++)
+        sum += m->score[i] / (double)m->samples;
+    m->summary.efficiency = fabs(sum - span) / fmax(fabs(span), 1e-12);
+}
+
+static mha_status measure(mha_importance_job *j, mha_err *err)
+{
+    mha_importance *m = j->m;
+    mha_partial *partial;
+    char key[65];
+    MHA_TRY(samples_make(j, err));
+    key_make(j, key);
+    MHA_TRY(mha_partial_open(&partial, m->options.partial, key, m->options.resume, err));
+    mha_status st = m->options.method == MHA_ABLATE_MEAN ? mean_make(j, err) : MHA_OK;
+    j->share.part = 0;
+    if (st == MHA_OK)
+        st = run_windows(j, partial, err);
+    st = mha_partial_end(partial, st, err);
+    mha_partial_free(partial);
+    MHA_TRY(st);
+    summarise(j);
     return mha_importance_conclude(m, err);
+}
+
+static mha_status run(mha_importance_job *j, const mha_losses *losses, mha_err *err)
+{
+    MHA_TRY(prepare(j, losses, err));
+    if (j->m->options.method != MHA_L0)
+        return measure(j, err);
+    MHA_TRY(mha_importance_l0(j, err));
+    return places(j->m, err);
 }
 
 mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_model *model,
@@ -206,6 +355,9 @@ mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_mod
                                           .efficiency = (double)NAN};
     mha_status st = run(&j, losses, err);
     mha_free(j.base);
+    mha_free(j.loss);
+    mha_free(j.empty);
+    mha_filling_release(&j.mean);
     mha_free(j.index);
     if (st != MHA_OK) {
         mha_importance_free(m);

@@ -19,6 +19,17 @@ struct mha_importance {
     double *score, *rise; /* [samples, units]; NULL for L0 */
 };
 
+/* A fill that the engine lets through where a gate is closed. */
+typedef struct mha_filling {
+    const mha_model_info *info;
+    mha_fill fill;
+    float **z; /* [A] owned */
+} mha_filling;
+
+/* Documents are measured in windows of this many, so that a run can be interrupted between them.
+ * Nothing but a replacement that is drawn from another document crosses a window. */
+#define MHA_WINDOW 64
+
 typedef struct mha_importance_job {
     mha_importance *m;
     mha_engine *e;
@@ -26,10 +37,15 @@ typedef struct mha_importance_job {
     const mha_document *docs; /* [m->documents] */
     size_t *index;            /* [m->documents] in the whole corpus: what draws depend on */
     float *base;              /* [A, H] gates before anything is removed */
-    mha_share share;          /* total 1 */
+    double *loss;             /* [m->documents] of the whole model */
+    double *empty;            /* [m->documents] SHAPLEY: without any unit */
+    mha_filling mean;         /* ABLATE_MEAN */
+    mha_share share;          /* of the current window; total 1 */
+    uint64_t work[2];         /* the summary's multiply-adds before the window */
+    size_t first, count;      /* the window: documents first … first + count − 1 */
 } mha_importance_job;
 
-/* Each fills score and rise, and what it knows of the summary. */
+/* Each fills score, rise and loss of the documents of a window. */
 mha_status mha_importance_gradient(mha_importance_job *j, mha_err *err); /* GRADIENT, FISHER, DLA */
 mha_status mha_importance_ablate(mha_importance_job *j, mha_err *err);   /* ABLATE_… */
 mha_status mha_importance_all_but_one(mha_importance_job *j, mha_err *err);
@@ -47,12 +63,6 @@ void mha_importance_take_gradient(mha_importance *m, size_t sample, const double
 /* Scores, intervals and ranks from the samples. */
 mha_status mha_importance_conclude(mha_importance *m, mha_err *err);
 
-/* A fill that the engine lets through where a gate is closed. */
-typedef struct mha_filling {
-    const mha_model_info *info;
-    mha_fill fill;
-    float **z; /* [A] owned */
-} mha_filling;
 void mha_filling_release(mha_filling *f);
 /* Means of z over all rows of the documents, one row a step; heads whose gate in `base` is closed
  * are 0: pruned heads stay pruned. MHA_ERR_ARG: a step that no document reaches. */

@@ -13,8 +13,7 @@
 #include <string.h>
 
 #define DEFAULT_DRAWS 10
-/* Documents of one sweep, and bytes that the replacements of a group may take. */
-#define CHUNK      64
+/* Bytes that the replacements of a group may take. */
 #define FILL_BYTES ((uint64_t)256 << 20)
 
 size_t mha_ablation_draws(const mha_importance_options *o)
@@ -26,13 +25,13 @@ size_t mha_ablation_draws(const mha_importance_options *o)
 
 typedef struct ablation {
     mha_importance_job *j;
-    mha_document *docs; /* [CHUNK] with gates and fill */
-    double *loss;       /* [CHUNK] of the whole model */
-    double *variant;    /* [CHUNK, A, H] or [CHUNK, units] */
-    double *base_loss;  /* [documents] */
+    mha_document *docs; /* [window] with gates and fill */
+    double *loss;       /* [window] of the whole model */
+    double *variant;    /* [window, A, H] or [window, units] */
     float *gates;       /* [units, A, H], one unit closed in each */
-    mha_variant *list;  /* [CHUNK, 1 + units] */
+    mha_variant *list;  /* [window, 1 + units] */
     double *list_loss;
+    mha_share share; /* of what runs now */
     bool sweep;
     size_t draws;
 } ablation;
@@ -43,10 +42,11 @@ typedef struct ablation {
 static mha_status run_sweep(ablation *a, size_t n, mha_err *err)
 {
     mha_importance *m = a->j->m;
+    mha_share share = a->share;
     mha_ablation out = {.base = a->loss, .variant = a->variant};
     for (size_t i = 0; i < n; i++)
         a->docs[i].gates = NULL;
-    MHA_TRY(mha_engine_ablate(a->j->e, a->docs, n, &out, mha_share_step, &a->j->share, err));
+    MHA_TRY(mha_engine_ablate(a->j->e, a->docs, n, &out, mha_share_step, &share, err));
     m->summary.multiply_adds += out.multiply_adds;
     m->summary.naive_multiply_adds += out.naive_multiply_adds;
     return MHA_OK;
@@ -62,7 +62,7 @@ static mha_status run_variants(ablation *a, size_t n, mha_err *err)
         for (size_t u = 0; u < U; u++)
             a->list[k++] = (mha_variant){i, a->gates + u * m->units.gates};
     }
-    MHA_TRY(mha_variants_loss(a->j->e, a->docs, a->list, k, a->list_loss, NULL, &a->j->share, err));
+    MHA_TRY(mha_variants_loss(a->j->e, a->docs, a->list, k, a->list_loss, NULL, &a->share, err));
     for (size_t i = 0; i < n; i++) {
         a->loss[i] = a->list_loss[i * (1 + U)];
         memcpy(a->variant + i * U, a->list_loss + i * (1 + U) + 1, U * sizeof *a->variant);
@@ -77,7 +77,7 @@ static mha_status add_rises(ablation *a, size_t first, size_t n, mha_err *err)
     size_t U = m->units.count;
     MHA_TRY(a->sweep ? run_sweep(a, n, err) : run_variants(a, n, err));
     for (size_t i = 0; i < n; i++) {
-        a->base_loss[first + i] = a->loss[i];
+        a->j->loss[first + i] = a->loss[i];
         for (size_t u = 0; u < U; u++) {
             const mha_unit_place *p = &m->units.item[u];
             size_t at =
@@ -91,34 +91,14 @@ static mha_status add_rises(ablation *a, size_t first, size_t n, mha_err *err)
 /* ---- zero and mean ---------------------------------------------------------------------------
  */
 
-static mha_status run_fixed(ablation *a, const mha_fill *fill, double share, mha_err *err)
+static mha_status run_fixed(ablation *a, const mha_fill *fill, mha_err *err)
 {
-    size_t D = a->j->m->documents;
-    for (size_t first = 0, n; first < D; first += n) {
-        n = D - first < CHUNK ? D - first : CHUNK;
-        memcpy(a->docs, a->j->docs + first, n * sizeof *a->docs);
-        for (size_t i = 0; i < n; i++)
-            a->docs[i].fill = fill;
-        mha_share_next(&a->j->share, share * (double)n / (double)D);
-        MHA_TRY(add_rises(a, first, n, err));
-    }
-    return MHA_OK;
-}
-
-static mha_status run_mean(ablation *a, mha_err *err)
-{
-    const mha_importance *m = a->j->m;
-    const mha_document *docs = m->options.reference;
-    mha_filling filling;
-    double share = 0.02; /* one pass of the reference beside one for each second head or so */
-    a->j->share.part = share;
-    mha_status st = mha_filling_mean(&filling, a->j, docs != NULL ? docs : a->j->docs,
-                                     docs != NULL ? m->options.reference_count : m->documents,
-                                     &a->j->share, err);
-    if (st == MHA_OK)
-        st = run_fixed(a, &filling.fill, 1 - share, err);
-    mha_filling_release(&filling);
-    return st;
+    const mha_importance_job *j = a->j;
+    memcpy(a->docs, j->docs + j->first, j->count * sizeof *a->docs);
+    for (size_t i = 0; i < j->count; i++)
+        a->docs[i].fill = fill;
+    a->share = j->share;
+    return add_rises(a, j->first, j->count, err);
 }
 
 /* ---- resampling ------------------------------------------------------------------------------
@@ -128,7 +108,7 @@ typedef struct partners {
     const mha_document *docs; /* [count] */
     size_t count;
     bool own;       /* docs are the measured documents themselves: a document is not its partner */
-    size_t *chosen; /* [documents, draws] */
+    size_t *chosen; /* [window, draws] */
     size_t *list;   /* [count] candidates */
 } partners;
 
@@ -139,8 +119,9 @@ static bool long_enough(const mha_document *a, const mha_document *b)
 
 /* Draws the partners of one document without replacement, among those that are long enough, or
  * among all when none is; fewer candidates than draws come round again. */
-static mha_status choose(ablation *a, partners *p, size_t d, mha_err *err)
+static mha_status choose(ablation *a, partners *p, size_t slot, mha_err *err)
 {
+    size_t d = a->j->first + slot;
     const mha_document *doc = &a->j->docs[d];
     bool any = false;
     size_t n = 0;
@@ -156,7 +137,7 @@ static mha_status choose(ablation *a, partners *p, size_t d, mha_err *err)
     mha_rng_seed(&rng, a->j->m->options.seed, MHA_STREAM_PARTNERS + a->j->index[d]);
     mha_shuffle(p->list, n, &rng);
     for (size_t k = 0; k < a->draws; k++)
-        p->chosen[d * a->draws + k] = p->list[k % n];
+        p->chosen[slot * a->draws + k] = p->list[k % n];
     return MHA_OK;
 }
 
@@ -169,13 +150,14 @@ static uint64_t fill_bytes(const mha_importance *m, const mha_document *d)
     return width * sizeof(float) * (d->n > d->target_n ? d->n : d->target_n);
 }
 
+/* How many documents from slot `first` of the window on are measured together. */
 static size_t group_size(const ablation *a, size_t first)
 {
-    const mha_importance *m = a->j->m;
+    const mha_importance_job *j = a->j;
     uint64_t bytes = 0;
     size_t n = 0;
-    while (n < CHUNK && first + n < m->documents) {
-        bytes += fill_bytes(m, &a->j->docs[first + n]);
+    while (first + n < j->count) {
+        bytes += fill_bytes(j->m, &j->docs[j->first + first + n]);
         if (n > 0 && bytes > FILL_BYTES)
             break;
         n++;
@@ -183,19 +165,20 @@ static size_t group_size(const ablation *a, size_t first)
     return n;
 }
 
-/* One draw for documents first … first + n − 1. fillings: [CHUNK] */
+/* One draw for the documents in slots first … first + n − 1. fillings: [window] */
 static mha_status run_draw(ablation *a, const partners *p, mha_filling *fillings, size_t first,
                            size_t n, size_t draw, mha_err *err)
 {
+    const mha_importance_job *j = a->j;
     mha_status st = MHA_OK;
     for (size_t i = 0; i < n && st == MHA_OK; i++) {
-        a->docs[i] = a->j->docs[first + i];
-        st = mha_filling_take(&fillings[i], a->j,
-                              &p->docs[p->chosen[(first + i) * a->draws + draw]], &a->docs[i], err);
+        const mha_document *from = &p->docs[p->chosen[(first + i) * a->draws + draw]];
+        a->docs[i] = j->docs[j->first + first + i];
+        st = mha_filling_take(&fillings[i], j, from, &a->docs[i], err);
         a->docs[i].fill = &fillings[i].fill;
     }
     if (st == MHA_OK)
-        st = add_rises(a, first, n, err);
+        st = add_rises(a, j->first + first, n, err);
     for (size_t i = 0; i < n; i++)
         mha_filling_release(&fillings[i]);
     return st;
@@ -203,11 +186,14 @@ static mha_status run_draw(ablation *a, const partners *p, mha_filling *fillings
 
 static mha_status run_draws(ablation *a, const partners *p, mha_filling *fillings, mha_err *err)
 {
-    size_t D = a->j->m->documents;
-    for (size_t first = 0, n; first < D; first += n) {
+    const mha_importance_job *j = a->j;
+    a->share = j->share;
+    a->share.part = 0;
+    for (size_t first = 0, n; first < j->count; first += n) {
         n = group_size(a, first);
         for (size_t k = 0; k < a->draws; k++) {
-            mha_share_next(&a->j->share, (double)n / (double)D / (double)a->draws);
+            double part = (double)n / (double)j->count / (double)a->draws;
+            mha_share_next(&a->share, j->share.part * part);
             MHA_TRY(run_draw(a, p, fillings, first, n, k, err));
         }
     }
@@ -216,20 +202,19 @@ static mha_status run_draws(ablation *a, const partners *p, mha_filling *filling
 
 static mha_status run_resample(ablation *a, mha_err *err)
 {
-    const mha_importance *m = a->j->m;
-    partners p = {.docs = m->options.reference, .count = m->options.reference_count};
+    const mha_importance_job *j = a->j;
+    const mha_importance_options *o = &j->m->options;
+    partners p = {.docs = o->reference, .count = o->reference_count};
     mha_filling *fillings = NULL;
     mha_status st = MHA_OK;
-    size_t cells;
     if (p.docs == NULL)
-        p = (partners){.docs = a->j->docs, .count = m->documents, .own = true};
-    if (mha_mul_overflows(m->documents, a->draws, &cells))
-        return mha_fail(err, MHA_ERR_NOMEM, "no memory for %zu draws", a->draws);
-    MHA_TRY_GOTO(st, mha_alloc((void **)&p.chosen, cells, sizeof *p.chosen, err), out);
+        p = (partners){.docs = j->docs, .count = j->m->documents, .own = true};
+    MHA_TRY_GOTO(st, mha_alloc((void **)&p.chosen, j->count, a->draws * sizeof *p.chosen, err),
+                 out);
     MHA_TRY_GOTO(st, mha_alloc((void **)&p.list, p.count, sizeof *p.list, err), out);
-    MHA_TRY_GOTO(st, mha_alloc((void **)&fillings, CHUNK, sizeof *fillings, err), out);
-    for (size_t d = 0; d < m->documents && st == MHA_OK; d++)
-        st = choose(a, &p, d, err);
+    MHA_TRY_GOTO(st, mha_alloc((void **)&fillings, j->count, sizeof *fillings, err), out);
+    for (size_t i = 0; i < j->count && st == MHA_OK; i++)
+        st = choose(a, &p, i, err);
     if (st == MHA_OK)
         st = run_draws(a, &p, fillings, err);
 out:
@@ -245,11 +230,10 @@ out:
 static mha_status make(ablation *a, mha_err *err)
 {
     const mha_importance *m = a->j->m;
-    size_t U = m->units.count, D = m->documents, most = D < CHUNK ? D : CHUNK;
+    size_t U = m->units.count, most = a->j->count;
     size_t row = a->sweep ? m->units.gates : U;
     MHA_TRY(mha_alloc((void **)&a->docs, most, sizeof *a->docs, err));
     MHA_TRY(mha_alloc((void **)&a->loss, most, sizeof *a->loss, err));
-    MHA_TRY(mha_alloc((void **)&a->base_loss, D, sizeof *a->base_loss, err));
     MHA_TRY(mha_alloc((void **)&a->variant, most * row, sizeof *a->variant, err));
     if (a->sweep)
         return MHA_OK;
@@ -268,31 +252,27 @@ static mha_status run(ablation *a, mha_err *err)
 {
     switch (a->j->m->options.method) {
     case MHA_ABLATE_MEAN:
-        return run_mean(a, err);
+        return run_fixed(a, &a->j->mean.fill, err);
     case MHA_ABLATE_RESAMPLE:
         return run_resample(a, err);
     default:
-        return run_fixed(a, NULL, 1, err);
+        return run_fixed(a, NULL, err);
     }
 }
 
 mha_status mha_importance_ablate(mha_importance_job *j, mha_err *err)
 {
     mha_importance *m = j->m;
-    size_t cells = m->samples * m->units.count;
+    size_t U = m->units.count;
     ablation a = {.j = j, .draws = mha_ablation_draws(&m->options)};
     a.sweep = m->units.all_heads && m->options.gates == NULL;
-    j->share.part = 0;
     mha_status st = make(&a, err);
     if (st == MHA_OK)
         st = run(&a, err);
-    if (st == MHA_OK) {
-        memcpy(m->rise, m->score, cells * sizeof *m->rise);
-        m->summary.loss = mha_tree_sum(a.base_loss, m->documents) / (double)m->documents;
-    }
+    if (st == MHA_OK)
+        memcpy(m->rise + j->first * U, m->score + j->first * U, j->count * U * sizeof *m->rise);
     mha_free(a.docs);
     mha_free(a.loss);
-    mha_free(a.base_loss);
     mha_free(a.variant);
     mha_free(a.list);
     mha_free(a.list_loss);

@@ -6,7 +6,6 @@
  * All other steps stay as they are. Choosing the best unit of a step by this number on the same
  * documents is optimistic: confirm it on others. */
 #include "analysis/importance.h"
-#include "analysis/statistics.h"
 #include "base/fail.h"
 #include "base/mem.h"
 #include <string.h>
@@ -18,7 +17,6 @@ typedef struct alone {
     size_t sets;
     mha_variant *list; /* [sets] */
     double *loss;      /* [sets] */
-    double *base_loss; /* [documents] */
 } alone;
 
 static float *next_set(alone *a)
@@ -37,7 +35,6 @@ static mha_status make(alone *a, mha_err *err)
     MHA_TRY(mha_alloc((void **)&a->empty_of, u->count, sizeof *a->empty_of, err));
     MHA_TRY(mha_alloc((void **)&a->list, sets, sizeof *a->list, err));
     MHA_TRY(mha_alloc((void **)&a->loss, sets, sizeof *a->loss, err));
-    MHA_TRY(mha_alloc((void **)&a->base_loss, a->j->m->documents, sizeof *a->base_loss, err));
     next_set(a);
     for (size_t i = 0; i < u->count; i++) {
         size_t step = u->item[i].step;
@@ -60,10 +57,11 @@ static mha_status run_document(alone *a, size_t d, mha_err *err)
     size_t U = m->units.count;
     for (size_t s = 0; s < a->sets; s++)
         a->list[s] = (mha_variant){d, a->gates + s * m->units.gates};
-    mha_share_next(&a->j->share, 1 / (double)m->documents);
-    MHA_TRY(
-        mha_variants_loss(a->j->e, a->j->docs, a->list, a->sets, a->loss, NULL, &a->j->share, err));
-    a->base_loss[d] = a->loss[0];
+    mha_share share = a->j->share;
+    share.part /= (double)a->j->count;
+    share.before += share.part * (double)(d - a->j->first);
+    MHA_TRY(mha_variants_loss(a->j->e, a->j->docs, a->list, a->sets, a->loss, NULL, &share, err));
+    a->j->loss[d] = a->loss[0];
     for (size_t u = 0; u < U; u++)
         m->score[d * U + u] = m->rise[d * U + u] =
             a->loss[a->empty_of[u]] - a->loss[a->sets - U + u];
@@ -72,18 +70,13 @@ static mha_status run_document(alone *a, size_t d, mha_err *err)
 
 mha_status mha_importance_all_but_one(mha_importance_job *j, mha_err *err)
 {
-    mha_importance *m = j->m;
     alone a = {.j = j};
-    j->share.part = 0;
     mha_status st = make(&a, err);
-    for (size_t d = 0; d < m->documents && st == MHA_OK; d++)
+    for (size_t d = j->first; d < j->first + j->count && st == MHA_OK; d++)
         st = run_document(&a, d, err);
-    if (st == MHA_OK)
-        m->summary.loss = mha_tree_sum(a.base_loss, m->documents) / (double)m->documents;
     mha_free(a.gates);
     mha_free(a.empty_of);
     mha_free(a.list);
     mha_free(a.loss);
-    mha_free(a.base_loss);
     return st;
 }

@@ -31,8 +31,8 @@ size_t mha_shapley_pairs(const mha_importance_options *o, size_t documents)
 
 /* One order of removal, on its way. */
 typedef struct walker {
-    size_t document, sample;
-    size_t *order; /* [units] */
+    size_t document, sample; /* document: within the window */
+    size_t *order;           /* [units] */
     size_t removed;
     double loss; /* with `removed` units gone */
     bool done;
@@ -47,9 +47,19 @@ typedef struct shapley {
     float *closed;        /* [A, H] no unit left */
     mha_variant *list;    /* [WALKERS·step] or [2·documents] */
     double *loss;         /* of the list */
-    double *full, *empty; /* [documents] */
+    double *full, *empty; /* [window] losses of all and of no units */
     double finished, all; /* removals, for the progress */
+    double weight;        /* of one order in its sample */
 } shapley;
+
+/* The next `work` removals as a share of the window. */
+static mha_share share_of(const shapley *s, double work)
+{
+    mha_share share = s->j->share;
+    share.before += share.part * s->finished / s->all;
+    share.part *= work / s->all;
+    return share;
+}
 
 /* ---- one round -------------------------------------------------------------------------------
  */
@@ -71,7 +81,7 @@ static size_t list_walker(shapley *s, const walker *w, size_t at)
         memcpy(gates, s->j->base, u->gates * sizeof *gates);
         for (size_t k = 0; k <= w->removed + i; k++)
             mha_units_set(u, w->order[k], gates, 0);
-        s->list[at + i] = (mha_variant){w->document, gates};
+        s->list[at + i] = (mha_variant){s->j->first + w->document, gates};
     }
     return n;
 }
@@ -79,7 +89,7 @@ static size_t list_walker(shapley *s, const walker *w, size_t at)
 static void add_rise(shapley *s, const walker *w, size_t at, double rise)
 {
     mha_importance *m = s->j->m;
-    m->score[w->sample * m->units.count + w->order[at]] += rise / (double)(2 * s->pairs);
+    m->score[w->sample * m->units.count + w->order[at]] += rise * s->weight;
 }
 
 /* Shares what is left of the way down to the empty model among the units that are left. */
@@ -116,10 +126,8 @@ static mha_status walk(shapley *s, mha_err *err)
                 total += list_walker(s, &s->walkers[i], total);
         if (total == 0)
             return MHA_OK;
-        s->j->share.before = s->finished / s->all;
-        s->j->share.part = (double)total / s->all;
-        MHA_TRY(mha_variants_loss(s->j->e, s->j->docs, s->list, total, s->loss, NULL, &s->j->share,
-                                  err));
+        mha_share share = share_of(s, (double)total);
+        MHA_TRY(mha_variants_loss(s->j->e, s->j->docs, s->list, total, s->loss, NULL, &share, err));
         for (size_t i = 0; i < s->count; i++) {
             walker *w = &s->walkers[i];
             size_t n = w->done ? 0 : round_size(s, w);
@@ -145,7 +153,7 @@ static void start_pair(shapley *s, size_t d, size_t pair, mha_rng *rng)
         b->order[u] = a->order[U - 1 - u];
     for (walker *w = a; w <= b; w++) {
         w->document = d;
-        w->sample = m->samples == m->documents ? d : pair;
+        w->sample = m->samples == m->documents ? s->j->first + d : pair;
         w->removed = 0;
         w->loss = s->full[d];
         w->done = false;
@@ -158,12 +166,12 @@ static void start_pair(shapley *s, size_t d, size_t pair, mha_rng *rng)
 static mha_status run_orders(shapley *s, mha_err *err)
 {
     const mha_importance *m = s->j->m;
-    for (size_t d = 0; d < m->documents; d++) {
+    for (size_t d = 0; d < s->j->count; d++) {
         mha_rng rng;
-        mha_rng_seed(&rng, m->options.seed, MHA_STREAM_ORDERS + s->j->index[d]);
+        mha_rng_seed(&rng, m->options.seed, MHA_STREAM_ORDERS + s->j->index[s->j->first + d]);
         for (size_t pair = 0; pair < s->pairs; pair++) {
             start_pair(s, d, pair, &rng);
-            bool last = d + 1 == m->documents && pair + 1 == s->pairs;
+            bool last = d + 1 == s->j->count && pair + 1 == s->pairs;
             if (s->count < WALKERS && !last)
                 continue;
             MHA_TRY(walk(s, err));
@@ -176,43 +184,25 @@ static mha_status run_orders(shapley *s, mha_err *err)
 /* Losses of the whole and of the empty model. */
 static mha_status run_ends(shapley *s, mha_err *err)
 {
-    const mha_importance *m = s->j->m;
-    size_t D = m->documents;
+    size_t D = s->j->count, first = s->j->first;
+    mha_share share = share_of(s, 2 * (double)D);
     for (size_t d = 0; d < D; d++) {
-        s->list[2 * d] = (mha_variant){d, s->j->base};
-        s->list[2 * d + 1] = (mha_variant){d, s->closed};
+        s->list[2 * d] = (mha_variant){first + d, s->j->base};
+        s->list[2 * d + 1] = (mha_variant){first + d, s->closed};
     }
-    s->j->share.part = 2 * (double)D / s->all;
-    MHA_TRY(
-        mha_variants_loss(s->j->e, s->j->docs, s->list, 2 * D, s->loss, NULL, &s->j->share, err));
+    MHA_TRY(mha_variants_loss(s->j->e, s->j->docs, s->list, 2 * D, s->loss, NULL, &share, err));
     for (size_t d = 0; d < D; d++) {
-        s->full[d] = s->loss[2 * d];
+        s->full[d] = s->j->loss[first + d] = s->loss[2 * d];
         s->empty[d] = s->loss[2 * d + 1];
     }
     s->finished = 2 * (double)D;
     return MHA_OK;
 }
 
-static void conclude(shapley *s)
-{
-    mha_importance *m = s->j->m;
-    size_t D = m->documents, U = m->units.count;
-    double sum = 0, full = mha_tree_sum(s->full, D) / (double)D;
-    double span = mha_tree_sum(s->empty, D) / (double)D - full;
-    if (m->samples != D) /* pairs of one document: each is a sample of its own */
-        for (size_t i = 0; i < m->samples * U; i++)
-            m->score[i] *= (double)s->pairs;
-    for (size_t i = 0; i < m->samples * U; i++)
-        sum += m->score[i] / (double)m->samples;
-    memcpy(m->rise, m->score, m->samples * U * sizeof *m->rise);
-    m->summary.loss = full;
-    m->summary.efficiency = fabs(sum - span) / fmax(fabs(span), 1e-12);
-}
-
 static mha_status make(shapley *s, mha_err *err)
 {
     const mha_units *u = &s->j->m->units;
-    size_t D = s->j->m->documents, round = WALKERS * s->step;
+    size_t D = s->j->count, round = WALKERS * s->step;
     size_t list = round > 2 * D ? round : 2 * D;
     for (size_t i = 0; i < WALKERS; i++)
         MHA_TRY(mha_alloc((void **)&s->walkers[i].order, u->count, sizeof(size_t), err));
@@ -239,36 +229,25 @@ static void release(shapley *s)
     mha_free(s->full);
 }
 
-/* One document has no interval over documents: its pairs of orders are the samples. */
-static mha_status samples_make(shapley *s, mha_err *err)
-{
-    mha_importance *m = s->j->m;
-    if (m->documents > 1 || s->pairs == 1)
-        return MHA_OK;
-    mha_free(m->score);
-    mha_free(m->rise);
-    m->score = m->rise = NULL;
-    m->samples = s->pairs;
-    MHA_TRY(mha_alloc((void **)&m->score, m->samples, m->units.count * sizeof *m->score, err));
-    return mha_alloc((void **)&m->rise, m->samples, m->units.count * sizeof *m->rise, err);
-}
-
 mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err)
 {
     mha_importance *m = j->m;
-    size_t U = m->units.count, D = m->documents;
-    shapley s = {.j = j, .pairs = mha_shapley_pairs(&m->options, D)};
+    size_t U = m->units.count, D = j->count, first = m->samples == m->documents ? j->first : 0;
+    size_t samples = m->samples == m->documents ? D : m->samples;
+    shapley s = {.j = j, .pairs = mha_shapley_pairs(&m->options, m->documents)};
     s.step = U / ROUNDS > LEAST ? U / ROUNDS : LEAST;
     s.all = 2 * (double)D + 2 * (double)D * (double)s.pairs * (double)U;
-    mha_status st = samples_make(&s, err);
-    if (st == MHA_OK)
-        st = make(&s, err);
+    /* where pairs of orders are the samples each has its own rises, not a part of the document's */
+    s.weight = 1 / (double)(2 * (m->samples == m->documents ? s.pairs : 1));
+    mha_status st = make(&s, err);
     if (st == MHA_OK)
         st = run_ends(&s, err);
     if (st == MHA_OK)
         st = run_orders(&s, err);
+    for (size_t d = 0; d < D && st == MHA_OK; d++)
+        j->empty[j->first + d] = s.empty[d];
     if (st == MHA_OK)
-        conclude(&s);
+        memcpy(m->rise + first * U, m->score + first * U, samples * U * sizeof *m->rise);
     release(&s);
     return st;
 }
