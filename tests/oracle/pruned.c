@@ -1,7 +1,8 @@
 /* pruned.c: for every model of tests/data/models: the model that is written without some heads is
  * the one whose gates for these heads are 0, and keeps their numbers. One head, all heads of a
- * layer, all of the model, random sets, sets taken out in two goes. Prints the largest difference,
- * relative to the largest value of each array. */
+ * layer, all of the model, random sets, sets taken out in two goes; and with means folded into the
+ * output bias it is the one whose closed gates let those means through. Prints the largest
+ * difference, relative to the largest value of each array. */
 #include "base/rng.h"
 #include "mha/prune.h"
 #include "mha/trace.h"
@@ -223,6 +224,55 @@ static double check_twice(void **state, const opened *whole, const char *fixture
     return worst;
 }
 
+/* Means over the first document; NULL when the model refuses them, as it then must. */
+static mha_head_means *make_means(const opened *whole, const mha_document *doc, mha_prune *p)
+{
+    mha_head_means *means;
+    mha_err err = {0};
+    if (mha_head_means_new(&means, whole->e, whole->m, doc, 1, NULL, NULL, &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    p->mean = mha_head_means_get(means);
+    mha_status status = mha_prune_check(whole->m, p, &err);
+    if (status == MHA_OK)
+        return means;
+    assert_int_equal(status, MHA_ERR_UNSUPPORTED);
+    mha_head_means_free(means);
+    return NULL;
+}
+
+static double check_means(void **state, const opened *whole, const char *fixtures, bool *remove,
+                          mha_prune_mode mode, bool everywhere)
+{
+    const char *path = tempdir_path(state, "folded");
+    mha_prune p = {.mode = mode, .remove = remove, .force = true};
+    opened folded;
+    fixture f;
+    assert_true(fixture_open(&f, fixtures, 0));
+    mark_random(whole, remove, 5, everywhere);
+    mha_document doc = f.doc;
+    mha_head_means *means = make_means(whole, &doc, &p);
+    if (means == NULL) {
+        fixture_close(&f);
+        return 0;
+    }
+    prune(whole, path, &p);
+    open_model(&folded, path);
+    mha_trace *found = run(&folded, &doc);
+    float *gates = gates_of(whole, remove);
+    mha_fill fill = {.z = p.mean, .rows = 1};
+    doc.gates = gates;
+    doc.fill = &fill;
+    mha_trace *wanted = run(whole, &doc);
+    double worst = difference(wanted, found);
+    mha_trace_free(found);
+    mha_trace_free(wanted);
+    free(gates);
+    mha_head_means_free(means);
+    close_model(&folded);
+    fixture_close(&f);
+    return worst;
+}
+
 static void check_all(void **state, const char *model)
 {
     char path[1024], fixtures[128];
@@ -246,6 +296,8 @@ static void check_all(void **state, const char *model)
         worst = fmax(worst, check_set(state, &whole, fixtures, remove, MHA_PRUNE_SLICE));
     }
     worst = fmax(worst, check_twice(state, &whole, fixtures, remove, everywhere));
+    worst = fmax(worst, check_means(state, &whole, fixtures, remove, MHA_PRUNE_SLICE, everywhere));
+    worst = fmax(worst, check_means(state, &whole, fixtures, remove, MHA_PRUNE_MASK, everywhere));
     memset(remove, true, n);
     worst = fmax(worst, check_set(state, &whole, fixtures, remove, MHA_PRUNE_SLICE));
     free(remove);
