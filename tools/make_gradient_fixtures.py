@@ -35,7 +35,7 @@ DETAILED = (
     "albert-mlm",
     "mpnet-class",
     "bart",
-    "longformer-class",
+    "longformer-mlm",
     "big-bird-class",
 )
 

@@ -18,7 +18,7 @@ static const struct config_case {
 } config_cases[] = {
     /* which model it is */
     {"bert-mlm", "model_type", "\"mamba\"", MHA_ERR_UNSUPPORTED, "\"mamba\" is not supported"},
-    {"bert-mlm", "model_type", "\"mamba\"", MHA_ERR_UNSUPPORTED, "known: bert, distilbert, gemma3"},
+    {"bert-mlm", "model_type", "\"mamba\"", MHA_ERR_UNSUPPORTED, "known: albert, bart, bert"},
     {"bert-mlm", "model_type", NULL, MHA_ERR_FORMAT, "no model_type"},
     {"bert-mlm", "model_type", "7", MHA_ERR_FORMAT, "no model_type"},
     {"bert-mlm", "model_type", "\"gpt2\"", MHA_ERR_FORMAT, "transformer.wte.weight"},
