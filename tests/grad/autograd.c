@@ -84,9 +84,9 @@ static void check_lossless(void **state)
     fixture f;
     mha_prediction term = {0, 0, -1};
     fixture_path(path, sizeof path, *state, NULL);
-    if (mha_model_open(&m, path, NULL, &err) != MHA_OK ||
-        mha_engine_new(&e, m, NULL, &err) != MHA_OK)
+    if (mha_model_open(&m, path, NULL, &err) != MHA_OK)
         fail_msg("%s", err.message);
+    assert_int_equal(mha_engine_new(&e, m, NULL, &err), MHA_OK);
     fixture_expected_of(*state, path, sizeof path);
     assert_true(fixture_open(&f, path, 1));
     f.doc.predict = &term;

@@ -32,7 +32,7 @@ static void score_rows(pass *p, const attend_options *o, const double *q, const 
                 if (p->n->alibi != NULL)
                     *to += p->n->alibi[h] * ((double)j - (double)i);
                 if (!visible(p, o, i, j))
-                    *to = -INFINITY;
+                    *to = -HUGE_VAL;
             }
     pass_nudge(p, MHA_SITE_SCORES, o->kind, s, S, T * S);
 }
@@ -41,7 +41,7 @@ static void softmax_rows(const pass *p, size_t heads, size_t T, size_t S, double
 {
     for (size_t h = 0; h < heads; h++)
         for (size_t i = 0; i < T; i++) {
-            double *row = s + (h * T + i) * S, most = -INFINITY, sum = 0;
+            double *row = s + (h * T + i) * S, most = -HUGE_VAL, sum = 0;
             for (size_t j = 0; j < S; j++)
                 most = fmax(most, row[j]);
             for (size_t j = 0; j < S; j++)
