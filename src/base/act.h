@@ -10,6 +10,7 @@ typedef enum mha_act {
     MHA_ACT_SILU,       /* x·σ(x) */
     MHA_ACT_RELU,
     MHA_ACT_TANH,
+    MHA_ACT_ELU, /* x for x > 0, e^x − 1 otherwise */
     MHA_ACT_COUNT
 } mha_act;
 

@@ -167,6 +167,11 @@ static double relu(double x)
     return x < 0.0 ? 0.0 : x; /* keeps NaN */
 }
 
+static double elu(double x)
+{
+    return x < 0.0 ? expm1(x) : x;
+}
+
 static double identity(double x)
 {
     return x;
@@ -254,6 +259,16 @@ static void ref_tanh_mul(float *g, const float *u, size_t n)
     map_mul(g, u, n, tanh);
 }
 
+static void ref_elu(float *x, size_t n)
+{
+    map(x, n, elu);
+}
+
+static void ref_elu_mul(float *g, const float *u, size_t n)
+{
+    map_mul(g, u, n, elu);
+}
+
 /* Their derivatives. Those of x·s(x), where s rises from 0 to 1 and s(−x) = 1 − s(x), satisfy
  * f'(x) = 1 − f'(−x): only the left side is evaluated, where nothing cancels against 1. Beyond
  * SLOPE_END they are 0 and 1 in float, and infinity needs no case of its own. */
@@ -320,6 +335,11 @@ static double tanh_slope(double x)
     return r * r;
 }
 
+static double elu_slope(double x)
+{
+    return x < 0.0 ? exp(x) : isnan(x) ? x : 1.0;
+}
+
 static void map_back(float *dy, const float *x, size_t n, double (*slope)(double))
 {
     for (size_t i = 0; i < n; i++)
@@ -361,6 +381,11 @@ static void ref_relu_back(float *dy, const float *x, size_t n)
 static void ref_tanh_back(float *dy, const float *x, size_t n)
 {
     map_back(dy, x, n, tanh_slope);
+}
+
+static void ref_elu_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, elu_slope);
 }
 
 static void ref_rope_half(float *x, const float *cos, const float *sin, size_t n)
@@ -439,21 +464,24 @@ const mha_kernels mha_kernels_ref = {
             [MHA_ACT_QUICK_GELU] = ref_quick_gelu,
             [MHA_ACT_SILU] = ref_silu,
             [MHA_ACT_RELU] = ref_relu,
-            [MHA_ACT_TANH] = ref_tanh},
+            [MHA_ACT_TANH] = ref_tanh,
+            [MHA_ACT_ELU] = ref_elu},
     .act_mul = {[MHA_ACT_NONE] = ref_none_mul,
                 [MHA_ACT_GELU] = ref_gelu_mul,
                 [MHA_ACT_GELU_TANH] = ref_gelu_tanh_mul,
                 [MHA_ACT_QUICK_GELU] = ref_quick_gelu_mul,
                 [MHA_ACT_SILU] = ref_silu_mul,
                 [MHA_ACT_RELU] = ref_relu_mul,
-                [MHA_ACT_TANH] = ref_tanh_mul},
+                [MHA_ACT_TANH] = ref_tanh_mul,
+                [MHA_ACT_ELU] = ref_elu_mul},
     .act_back = {[MHA_ACT_NONE] = ref_none_back,
                  [MHA_ACT_GELU] = ref_gelu_back,
                  [MHA_ACT_GELU_TANH] = ref_gelu_tanh_back,
                  [MHA_ACT_QUICK_GELU] = ref_quick_gelu_back,
                  [MHA_ACT_SILU] = ref_silu_back,
                  [MHA_ACT_RELU] = ref_relu_back,
-                 [MHA_ACT_TANH] = ref_tanh_back},
+                 [MHA_ACT_TANH] = ref_tanh_back,
+                 [MHA_ACT_ELU] = ref_elu_back},
     .rope_half = ref_rope_half,
     .rope_pair = ref_rope_pair,
 };

@@ -120,4 +120,9 @@ static void rows_tanh_back(float *dy, const float *x, size_t n)
     map_back(dy, x, n, slope_tanh);
 }
 
+static void rows_elu_back(float *dy, const float *x, size_t n)
+{
+    map_back(dy, x, n, slope_elu);
+}
+
 #endif

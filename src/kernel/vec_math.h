@@ -129,6 +129,15 @@ static inline vf act_tanh(vf x)
     return vf_tanh(x);
 }
 
+/* e^x − 1 = 2t/(1 − t) with t = tanh(x/2), which is exact for small x too. */
+static inline vf act_elu(vf x)
+{
+    const vf t = vf_tanh(vf_mul(vf_set1(0.5F), x));
+    const vf left = vf_div(vf_add(t, t), vf_sub(vf_set1(1.0F), t));
+
+    return vf_select(vf_less(x, vf_set1(0.0F)), left, x);
+}
+
 /* Derivatives. f of all the GELUs and of SiLU is x·s(x) with s(−x) = 1 − s(x), so f'(x) is
  * 1 − f'(−x): only the left side is evaluated, where nothing cancels against 1. */
 static inline vf slope_mirror(vf x, vf left)
@@ -205,6 +214,15 @@ static inline vf slope_tanh(vf x)
     const vf q = vf_div(vf_set1(2.0F), vf_add(vf_set1(1.0F), e));
 
     return vf_mul(e, vf_mul(q, q));
+}
+
+/* e^x on the left, 1 from 0 on. */
+static inline vf slope_elu(vf x)
+{
+    const vf step =
+        vf_select(vf_less(x, vf_set1(0.0F)), slope_exp(slope_argument(x)), vf_set1(1.0F));
+
+    return vf_select(vf_is_nan(x), x, step);
 }
 
 #endif

@@ -325,6 +325,16 @@ static void rows_tanh_mul(float *g, const float *u, size_t n)
     map_mul(g, u, n, act_tanh);
 }
 
+static void rows_elu(float *x, size_t n)
+{
+    map(x, n, act_elu);
+}
+
+static void rows_elu_mul(float *g, const float *u, size_t n)
+{
+    map_mul(g, u, n, act_elu);
+}
+
 static void rows_rope_half(float *x, const float *cos, const float *sin, size_t n)
 {
     const size_t r = n / 2;

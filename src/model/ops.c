@@ -26,6 +26,7 @@ static const mha_op_word acts[] = {
     {"swish", MHA_ACT_SILU},
     {"relu", MHA_ACT_RELU},
     {"tanh", MHA_ACT_TANH},
+    {"elu", MHA_ACT_ELU},
     END_WORDS,
 };
 static const mha_op_word embeds[] = {

@@ -30,6 +30,8 @@ static long double formula(mha_act act, long double x)
         return x > 0.0L ? x : 0.0L;
     case MHA_ACT_TANH:
         return tanhl(x);
+    case MHA_ACT_ELU:
+        return x > 0.0L ? x : expm1l(x);
     case MHA_ACT_NONE:
     case MHA_ACT_COUNT:
         break;
@@ -41,7 +43,7 @@ static const char *const names[MHA_ACT_COUNT] = {
     [MHA_ACT_NONE] = "none",           [MHA_ACT_GELU] = "gelu",
     [MHA_ACT_GELU_TANH] = "gelu_tanh", [MHA_ACT_QUICK_GELU] = "quick_gelu",
     [MHA_ACT_SILU] = "silu",           [MHA_ACT_RELU] = "relu",
-    [MHA_ACT_TANH] = "tanh",
+    [MHA_ACT_TANH] = "tanh",           [MHA_ACT_ELU] = "elu",
 };
 
 static row x_row, u_row;
@@ -141,6 +143,8 @@ static void test_known_values(void **state)
         {MHA_ACT_SILU, 1.0, 0.7310585786},
         {MHA_ACT_TANH, 1.0, 0.7615941560},
         {MHA_ACT_RELU, -2.0, 0.0},
+        {MHA_ACT_ELU, -1.0, -0.6321205588},
+        {MHA_ACT_ELU, 1.5, 1.5},
         {MHA_ACT_NONE, -2.0, -2.0},
     };
     const mha_kernels *tables[ISA_MAX];

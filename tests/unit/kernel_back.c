@@ -16,7 +16,7 @@ static const char *const names[MHA_ACT_COUNT] = {
     [MHA_ACT_NONE] = "none",           [MHA_ACT_GELU] = "gelu",
     [MHA_ACT_GELU_TANH] = "gelu_tanh", [MHA_ACT_QUICK_GELU] = "quick_gelu",
     [MHA_ACT_SILU] = "silu",           [MHA_ACT_RELU] = "relu",
-    [MHA_ACT_TANH] = "tanh",
+    [MHA_ACT_TANH] = "tanh",           [MHA_ACT_ELU] = "elu",
 };
 
 static const long double pi = 3.14159265358979323846264338L;
@@ -42,6 +42,8 @@ static long double function(mha_act act, long double x)
         return x > 0.0L ? x : 0.0L;
     case MHA_ACT_TANH:
         return tanhl(x);
+    case MHA_ACT_ELU:
+        return x > 0.0L ? x : expm1l(x);
     case MHA_ACT_NONE:
     case MHA_ACT_COUNT:
         break;
@@ -72,6 +74,8 @@ static long double derivative(mha_act act, long double x)
         return x > 0.0L ? 1.0L : 0.0L;
     case MHA_ACT_TANH:
         return 1.0L - tanhl(x) * tanhl(x);
+    case MHA_ACT_ELU:
+        return x > 0.0L ? 1.0L : expl(x);
     case MHA_ACT_NONE:
     case MHA_ACT_COUNT:
         break;
@@ -137,6 +141,7 @@ static void test_tails(void **state)
         {MHA_ACT_QUICK_GELU, -20.0F, -5.4407137188e-14},
         {MHA_ACT_SILU, -30.0F, -2.713710661e-12},
         {MHA_ACT_TANH, 20.0F, 1.6993417021e-17},
+        {MHA_ACT_ELU, -30.0F, 9.3576229688e-14},
         {MHA_ACT_TANH, -20.0F, 1.6993417021e-17},
     };
     const mha_kernels *tables[ISA_MAX];
@@ -168,7 +173,9 @@ static void test_special_arguments(void **state)
             }
             const float zero[2] = {0.0F, -0.0F}, with_nan[3] = {1.0F, NAN, 2.0F};
             float at_zero[2] = {2.0F, 2.0F}, dy[3] = {1.0F, 1.0F, 1.0F};
-            const float want = act == MHA_ACT_TANH ? 2.0F : act == MHA_ACT_RELU ? 0.0F : 1.0F;
+            const float want = act == MHA_ACT_TANH || act == MHA_ACT_ELU ? 2.0F
+                               : act == MHA_ACT_RELU                     ? 0.0F
+                                                                         : 1.0F;
             tables[k]->act_back[act](at_zero, zero, 2);
             assert_true(at_zero[0] == want && at_zero[1] == want);
             tables[k]->act_back[act](dy, with_nan, 3);
