@@ -1,8 +1,9 @@
-/* mha/input.h: from text and files to the token ids that are fed.
+/* mha/input.h: from text and files to what is fed.
  *
  * A tokenizer belongs to a model and gives exactly the ids of the checkpoint's own tokenizer, with
  * the bytes of the text that every token stands for. A corpus is a file of documents; it knows
- * nothing of tokens. Neither prints, and both refuse broken files with the place of the fault. */
+ * nothing of tokens. A graph is fed as it is. None of them prints, and all refuse broken files with
+ * the place of the fault. */
 #ifndef MHA_INPUT_H
 #define MHA_INPUT_H
 
@@ -127,6 +128,31 @@ size_t mha_corpus_count(const mha_corpus *c);
 mha_corpus_document mha_corpus_get(const mha_corpus *c, size_t i);
 /* Empty lines of .txt, .tsv and .jsonl: they are no documents. */
 size_t mha_corpus_empty_lines(const mha_corpus *c);
+
+/* --- graphs ------------------------------------------------------------------------------------
+ */
+
+/* A directed graph whose nodes have features. */
+typedef struct mha_graph {
+    uint32_t nodes, features;        /* N >= 1, F >= 1 */
+    size_t edges;                    /* E */
+    const uint32_t *source, *target; /* [E] < nodes; edges may be there twice, and be loops */
+    const float *x;                  /* [N, F] */
+    const int32_t *y;                /* [N] the class of each node, −1: unknown; NULL: of none */
+} mha_graph;
+
+/* Reads a JSON file: `num_nodes`; `edge_index`, a list of sources and a list of targets; the
+ * features as `x`, a list of numbers for each node, or as `num_features` and `x_sparse_rows`, for
+ * each node the list of those features that are 1, others being 0; and perhaps `y`, an integer or
+ * null for each node. Other keys are not looked at. max_bytes: MHA_ERR_LIMIT for a larger file; 0:
+ * a default. MHA_ERR_IO, _FORMAT or _LIMIT. */
+mha_status mha_graph_open(mha_graph **out, const char *path, uint64_t max_bytes, mha_err *err);
+void mha_graph_close(mha_graph *g);
+
+/* The edges that attention goes over, in the order of `edge_index` arrays: those of the graph; with
+ * self_loops those that are no loops, and then a loop for each node. Returns how many there are;
+ * source and target [that many] may be NULL. */
+size_t mha_graph_edges(const mha_graph *g, bool self_loops, uint32_t *source, uint32_t *target);
 
 #ifdef __cplusplus
 }

@@ -16,10 +16,11 @@ extern "C" {
 
 typedef struct mha_model mha_model;
 
-/* Which stack of layers: encoder-only models have only ENC, decoder-only models only DEC. */
-typedef enum mha_stack_id { MHA_ENC = 0, MHA_DEC, MHA_STACK_COUNT } mha_stack_id;
+/* Which stack of layers: encoder-only models have only ENC, decoder-only models only DEC, models of
+ * graphs only GRAPH. */
+typedef enum mha_stack_id { MHA_ENC = 0, MHA_DEC, MHA_GRAPH, MHA_STACK_COUNT } mha_stack_id;
 typedef enum mha_kind { MHA_SELF = 0, MHA_CROSS, MHA_KIND_COUNT } mha_kind;
-const char *mha_stack_name(mha_stack_id stack); /* "enc", "dec" */
+const char *mha_stack_name(mha_stack_id stack); /* "enc", "dec", "graph" */
 const char *mha_kind_name(mha_kind kind);       /* "self", "cross" */
 
 /* What the model's read-out gives; NONE: hidden states only. */
@@ -45,6 +46,9 @@ typedef struct mha_attn_info {
     bool sink;                /* rows sum to 1 − sink mass */
     const uint16_t *head_ids; /* [heads] original numbers, never NULL */
     uint32_t original_heads;  /* before any were pruned from the weights; heads may then be 0 */
+    uint32_t out;             /* width of the step's output: D, but in models of graphs */
+    bool edges;               /* a node sees the sources of its edges: mha_graph_edges */
+    bool self_loops;          /* with edges: and itself, by the model's own edges */
 } mha_attn_info;
 
 typedef struct mha_model_info {
@@ -54,11 +58,15 @@ typedef struct mha_model_info {
     mha_head_kind head;
     uint32_t layers[MHA_STACK_COUNT]; /* 0 for a stack that the model does not have */
     uint32_t width, mlp_width, vocab; /* D, F, V */
-    uint32_t max_positions;           /* 0: no table limits the length */
-    uint32_t trained_positions;       /* what the config says, 0 when it does not */
-    uint32_t classes;                 /* of a CLASS or TOKEN head, 2 of a SPAN head, else 0 */
-    const char *const *labels;        /* [classes] or NULL */
-    uint64_t parameters;              /* elements of all tensors that the program uses, tied once */
+    uint32_t features;                /* of a node, in models of graphs; else 0 */
+    /* [layers + 2] widths of the residual stream: of the first block's input, after each block, and
+     * of the last hidden states. All D but in models of graphs. */
+    const uint32_t *stream[MHA_STACK_COUNT];
+    uint32_t max_positions;     /* 0: no table limits the length */
+    uint32_t trained_positions; /* what the config says, 0 when it does not */
+    uint32_t classes;           /* of a CLASS or TOKEN head, 2 of a SPAN head, else 0 */
+    const char *const *labels;  /* [classes] or NULL */
+    uint64_t parameters;        /* elements of all tensors that the program uses, tied once */
     uint64_t file_bytes;
     uint64_t kv_cache_bytes;   /* float32 keys and values of one token in all layers */
     char fingerprint[65];      /* SHA-256 over config, tensor names, types and shapes */

@@ -81,6 +81,8 @@ typedef struct mha_block {
     const mha_row_stats *stats; /* [rows], only for MHA_SITE_STATS */
     const float *weights;       /* [rows, cols], same stride: the attention weights beside their
                                    gradients, only for MHA_SITE_D_PATTERN and _D_SCORES */
+    const uint32_t *target; /* [cols] of patterns, scores and their gradients over the edges of a
+                               graph, which are one row [1, E]: the node that each edge ends in */
 } mha_block;
 
 /* A probe. For one site and one (layer, head) blocks arrive in document and row order (batch by

@@ -36,7 +36,7 @@ typedef struct mha_fill {
     size_t rows;
 } mha_fill;
 
-/* One document: token ids exactly as they are fed. */
+/* One document: token ids exactly as they are fed; or, for a model of graphs, one graph. */
 typedef struct mha_document {
     const int32_t *ids; /* [n], n >= 1 */
     size_t n;
@@ -47,6 +47,7 @@ typedef struct mha_document {
     const int32_t *target_ids; /* [target_n] what a decoder with memory is fed, NULL: none */
     size_t target_n;
     const uint8_t *target_special;
+    const struct mha_graph *graph; /* mha/input.h; then n is its nodes, and nobody reads ids */
     const float *gates;   /* [A, H] by attention step (order of mha_model_info.attn) and head: z of
                              each   head becomes gate·z + (1 − gate)·fill. NULL: all 1. H is the
                              largest   count of heads of any step: mha_engine_gate_heads. */

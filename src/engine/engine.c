@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/global.h"
 #include "kernel/gemm.h"
+#include "mha/input.h"
 #include <string.h>
 
 mha_status mha_engine_new(mha_engine **out, const mha_model *model,
@@ -105,10 +106,32 @@ static mha_status check_pool(const struct mha_model *m, const mha_document *doc,
     return MHA_OK;
 }
 
+static mha_status check_graph(const struct mha_model *m, const mha_document *doc, mha_err *err)
+{
+    const mha_graph *g = doc->graph;
+    if (g == NULL)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads graphs (--graph), not tokens");
+    if (g->features != m->features)
+        return mha_fail(err, MHA_ERR_LIMIT,
+                        "the graph's nodes have %u features, the model takes %u", g->features,
+                        m->features);
+    if (g->nodes == 0 || doc->n != g->nodes)
+        return mha_fail(err, MHA_ERR_LIMIT, "a graph of %u nodes as %zu tokens", g->nodes, doc->n);
+    for (size_t i = 0; i < g->edges; i++)
+        if (g->source[i] >= g->nodes || g->target[i] >= g->nodes)
+            return mha_fail(err, MHA_ERR_LIMIT, "edge %zu from %u to %u: the graph has %u nodes", i,
+                            g->source[i], g->target[i], g->nodes);
+    return MHA_OK;
+}
+
 static mha_status check(const mha_engine *e, const mha_document *doc, bool needs_target,
                         mha_err *err)
 {
     const struct mha_model *m = e->model;
+    if (m->features > 0)
+        return check_graph(m, doc, err);
+    if (doc->graph != NULL)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads tokens, not a graph (--graph)");
     MHA_TRY(check_ids(e, doc->ids, doc->n, "the text", err));
     for (size_t i = 0; doc->types != NULL && i < doc->n; i++)
         if (doc->types[i] != 0 && doc->types[i] >= m->types)

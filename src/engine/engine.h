@@ -48,6 +48,8 @@ typedef enum mha_scratch {
     MHA_SCRATCH_STATS,  /* [threads][64] row statistics */
     MHA_SCRATCH_BIAS,   /* [threads][T + S] position bias of one head */
     MHA_SCRATCH_OUT,    /* [threads][64, D] one head's output, or a chunk of logits */
+    MHA_SCRATCH_LISTS,  /* where the edges of each node and each document of a batch begin */
+    MHA_SCRATCH_EDGES,  /* the edges of a batch of graphs */
     MHA_SCRATCH_ROWS,   /* rows of X that the read-out needs */
     MHA_SCRATCH_DREAD,  /* gradient where the read-out starts */
     MHA_SCRATCH_DX,     /* gradients of the registers */

@@ -169,7 +169,7 @@ static mha_status begin_part(mha_forward *f, uint32_t part, mha_err *err)
 mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t part, mha_err *err)
 {
     const mha_stack *st = &f->m->stack[at];
-    size_t N = f->side[at].total, D = f->m->width;
+    size_t N = f->side[at].total, D = part > 0 ? st->stream[part - 1] : 0;
     const mha_steps *steps = part == 0           ? &st->prologue
                              : part > st->layers ? &st->epilogue
                                                  : &st->block[part - 1];

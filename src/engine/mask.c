@@ -107,6 +107,7 @@ size_t mha_sight_spans(const mha_sight *s, size_t first, size_t last, mha_span *
         hi = last + half + 1 < s->keys ? last + half + 1 : s->keys;
         return window_spans(s, lo, hi, out);
     case MHA_MASK_FULL:
+    case MHA_MASK_EDGES: /* has a core of its own */
         break;
     }
     return push(out, 0, lo, hi, 1);

@@ -1,4 +1,4 @@
-/* matmul.c: y = x·Wᵀ for every way in which W can be stored.
+/* matmul.c: y = x·Wᵀ for every way in which W can be stored, or not stored at all.
  *
  * Plain aligned float matrices are used where they lie. Others are widened as a whole into scratch,
  * once a call, and then multiplied like plain ones. A few rows (generation) are multiplied by the
@@ -6,6 +6,7 @@
 #include "engine/matmul.h"
 #include "base/fail.h"
 #include "kernel/gemm.h"
+#include <string.h>
 
 #define DIRECT_COLS 64
 
@@ -19,6 +20,72 @@ static const unsigned char *stored_row(const mha_weight *w, size_t r)
 void mha_weight_row(const mha_kernels *k, const mha_weight *w, size_t r, float *dst)
 {
     k->widen[w->type](dst, stored_row(w, r), w->in);
+}
+
+/* ---- the mean of parts ------------------------------------------------------------------------
+ *
+ * y_o = Σ_r x[r·out + o]/n over the n = in/out parts of x; dx[r·out + o] = dy_o/n. */
+
+typedef struct mean_job {
+    const mha_kernels *k;
+    float *to;
+    size_t ld_to;
+    const float *from;
+    size_t ld_from, rows, out, parts;
+    const mha_epilogue *epilogue;
+    float beta;
+} mean_job;
+
+static mha_status mean_rows(void *context, size_t task, size_t worker, mha_err *err)
+{
+    (void)worker;
+    (void)err;
+    const mean_job *j = context;
+    size_t end = (task + 1) * MHA_BLOCK_ROWS;
+    for (size_t r = task * MHA_BLOCK_ROWS; r < j->rows && r < end; r++) {
+        float *y = j->to + r * j->ld_to;
+        const float *x = j->from + r * j->ld_from;
+        memmove(y, x, j->out * sizeof *y);
+        for (size_t p = 1; p < j->parts; p++)
+            j->k->add(y, x + p * j->out, j->out);
+        if (j->parts > 1)
+            j->k->scale(y, j->out, 1.0f / (float)j->parts);
+        if (j->epilogue != NULL && j->epilogue->bias != NULL)
+            j->k->add(y, j->epilogue->bias, j->out);
+    }
+    return MHA_OK;
+}
+
+static mha_status mean_rows_back(void *context, size_t task, size_t worker, mha_err *err)
+{
+    (void)worker;
+    (void)err;
+    const mean_job *j = context;
+    size_t end = (task + 1) * MHA_BLOCK_ROWS;
+    for (size_t r = task * MHA_BLOCK_ROWS; r < j->rows && r < end; r++)
+        for (size_t p = 0; p < j->parts; p++) {
+            float *dx = j->to + r * j->ld_to + p * j->out;
+            j->k->scale(dx, j->out, j->beta);
+            j->k->axpy(dx, 1.0f / (float)j->parts, j->from + r * j->ld_from, j->out);
+        }
+    return MHA_OK;
+}
+
+static mha_status mean_run(mha_engine *e, mean_job *j, const mha_weight *w, mha_task task,
+                           mha_err *err)
+{
+    j->k = e->kernels;
+    j->out = w->out;
+    j->parts = w->in / w->out;
+    return mha_pool_run(e->pool, (j->rows + MHA_BLOCK_ROWS - 1) / MHA_BLOCK_ROWS, task, j, err);
+}
+
+/* The same as a matrix [out, in]. */
+static void mean_fill(const mha_weight *w, float *dst)
+{
+    memset(dst, 0, (size_t)w->out * w->in * sizeof *dst);
+    for (size_t i = 0; i < w->in; i++)
+        dst[i % w->out * w->in + i] = 1.0f / (float)(w->in / w->out);
 }
 
 /* ---- widening a whole matrix ---------------------------------------------------------------- */
@@ -55,7 +122,8 @@ mha_status mha_weight_floats(mha_engine *e, const mha_weight *w, const float **o
                              bool *b_transposed, mha_err *err)
 {
     *b_transposed = !w->in_out;
-    if (w->type == MHA_F32 && w->group == w->out && (uintptr_t)w->data % sizeof(float) == 0) {
+    if (!w->mean && w->type == MHA_F32 && w->group == w->out &&
+        (uintptr_t)w->data % sizeof(float) == 0) {
         *out = (const float *)(const void *)w->data;
         *ld = w->stride;
         return MHA_OK;
@@ -63,6 +131,12 @@ mha_status mha_weight_floats(mha_engine *e, const mha_weight *w, const float **o
     void *wide;
     MHA_TRY(
         mha_scratch_get(e, MHA_SCRATCH_WIDE, (size_t)w->out * w->in, sizeof(float), &wide, err));
+    if (w->mean) {
+        mean_fill(w, wide);
+        *out = wide;
+        *ld = w->in;
+        return MHA_OK;
+    }
     widen_job job = {e->kernels, w, wide};
     size_t rows = w->in_out ? w->in : w->out;
     MHA_TRY(
@@ -162,6 +236,11 @@ mha_status mha_matmul(mha_engine *e, float *y, size_t ldy, const float *x, size_
                     .rows = rows,
                     .w = w,
                     .epilogue = epilogue};
+    if (w->mean) {
+        mean_job mean = {
+            .to = y, .ld_to = ldy, .from = x, .ld_from = ldx, .rows = rows, .epilogue = epilogue};
+        return mean_run(e, &mean, w, mean_rows, err);
+    }
     e->multiply_adds += (double)rows * w->out * w->in;
     if (rows <= MHA_DIRECT_ROWS && !w->in_out)
         return mha_pool_run(e->pool, (w->out + DIRECT_COLS - 1) / DIRECT_COLS, direct, &j, err);
@@ -199,6 +278,11 @@ mha_status mha_matmul_back(mha_engine *e, float *dx, size_t ldx, const float *dy
                     .rows = rows,
                     .w = w,
                     .beta = beta};
+    if (w->mean) {
+        mean_job mean = {
+            .to = dx, .ld_to = ldx, .from = dy, .ld_from = ldy, .rows = rows, .beta = beta};
+        return mean_run(e, &mean, w, mean_rows_back, err);
+    }
     e->multiply_adds += (double)rows * w->out * w->in;
     MHA_TRY(mha_weight_floats(e, w, &j.b, &j.ldb, &j.b_transposed, err));
     return mha_pool_run(e->pool, tile_count(&j, w->in), tile_back, &j, err);

@@ -1,7 +1,7 @@
 /* op_attn.c: ATTN: projections, per-head norms and rotary, the row-block core, output projection.
  */
 #include "base/fail.h"
-#include "engine/attention.h"
+#include "engine/edges.h"
 #include "engine/fork.h"
 #include "engine/global.h"
 #include "engine/matmul.h"
@@ -240,7 +240,7 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     MHA_TRY(deliver(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
     MHA_TRY(mha_globals_project(t, src, D, err));
     MHA_TRY(keep_for_backward(t, keys, err));
-    MHA_TRY(mha_attention_run(t, err));
+    MHA_TRY(a->mask == MHA_MASK_EDGES ? mha_edges_run(t, err) : mha_attention_run(t, err));
     if (t->depth != MHA_DEPTH_FULL && !(t->sites & mha_site_bit(MHA_SITE_HEAD_OUT)))
         return MHA_OK;
     MHA_TRY(deliver_head_out(t, err));

@@ -1,8 +1,8 @@
 /* op_attn_back.c: ATTN reversed: output projection, gates, the row-block core, rotary and per-head
  * norms, projections. */
 #include "base/fail.h"
-#include "engine/attention.h"
 #include "engine/backward.h"
+#include "engine/edges.h"
 #include "engine/global.h"
 #include "engine/matmul.h"
 #include "engine/weights.h"
@@ -238,7 +238,8 @@ static mha_status core_back(attn_back *t, const float *dz, mha_err *err)
                                    .kind = t->kind,
                                    .sites = t->sites};
     MHA_TRY(mha_globals_back_begin(&t->core, err));
-    MHA_TRY(mha_attention_back_run(&t->core, err));
+    MHA_TRY(a->mask == MHA_MASK_EDGES ? mha_edges_back_run(&t->core, err)
+                                      : mha_attention_back_run(&t->core, err));
     MHA_TRY(mha_globals_back_split(&t->core, t->s->q, &t->dq_global, err));
     MHA_TRY(deliver(t, MHA_SITE_D_Q, t->s->q, t->queries, a->heads, a->width, err));
     MHA_TRY(deliver(t, MHA_SITE_D_K, dk, t->keys, a->kv_heads, a->width, err));

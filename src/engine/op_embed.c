@@ -1,10 +1,11 @@
-/* op_embed.c: EMBED: rows of a table by token id, position or token type. The first embed of a
- * stack writes the register, later ones add to it. */
+/* op_embed.c: EMBED: rows of a table by token id, position or token type, or the features of a
+ * graph's nodes. The first embed of a stack writes the register, later ones add to it. */
 #include "base/fail.h"
 #include "base/mem.h"
 #include "engine/backward.h"
 #include "engine/matmul.h"
 #include "engine/weights.h"
+#include "mha/input.h"
 #include <string.h>
 
 typedef struct embed_job {
@@ -25,6 +26,8 @@ static size_t table_row(const mha_forward *f, const mha_embed_args *a, size_t d,
         return (size_t)(target ? doc->target_ids : doc->ids)[t];
     case MHA_EMBED_POSITION:
         return f->side[f->at].past + t + a->offset;
+    case MHA_EMBED_NODE: /* not from a table */
+        break;
     case MHA_EMBED_TYPE:
         return !target && doc->types != NULL ? doc->types[t] : 0;
     }
@@ -76,9 +79,25 @@ static mha_status embed_rows(void *context, size_t task, size_t worker, mha_err 
     return MHA_OK;
 }
 
+static mha_status embed_nodes(mha_forward *f, const mha_step *s, mha_err *err)
+{
+    const mha_rows *side = &f->side[f->at];
+    size_t D = s->embed.width;
+    float *dst;
+    MHA_TRY(mha_register_make(f, s->dst, side->total, D, &dst, err));
+    for (size_t d = 0; d < f->doc_count; d++)
+        memcpy(dst + side->offset[d] * D, f->docs[d].graph->x,
+               (side->offset[d + 1] - side->offset[d]) * D * sizeof *dst);
+    if (s->embed.scale != 1)
+        f->k->scale(dst, side->total * D, s->embed.scale);
+    return MHA_OK;
+}
+
 mha_status mha_op_embed(mha_forward *f, const mha_step *s, mha_err *err)
 {
-    size_t rows = f->side[f->at].total, D = s->embed.table.in;
+    size_t rows = f->side[f->at].total, D = s->embed.width;
+    if (s->embed.kind == MHA_EMBED_NODE)
+        return embed_nodes(f, s, err);
     embed_job j = {.f = f, .a = &s->embed, .add = f->reg_rows[s->dst] != 0, .dst = f->reg[s->dst]};
     if (!j.add)
         MHA_TRY(mha_register_make(f, s->dst, rows, D, &j.dst, err));

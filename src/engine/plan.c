@@ -1,6 +1,6 @@
 /* plan.c: what a run has to compute, and what that takes, worked out before anything runs. */
 #include "base/fail.h"
-#include "engine/engine.h"
+#include "engine/edges.h"
 #include <string.h>
 
 size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_t i)
@@ -141,7 +141,8 @@ static void attn_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
     size_t rows = b->rows[at], keys = b->rows[key_side], GK = (size_t)a->kv_heads * a->width;
     c->multiply_adds +=
         matrix(&a->q, rows) + matrix(&a->k, keys) + matrix(&a->v, keys) + matrix(&a->o, rows);
-    for (size_t d = 0; d < b->count; d++)
+    bool edges = a->mask == MHA_MASK_EDGES;
+    for (size_t d = 0; !edges && d < b->count; d++)
         c->multiply_adds += pair_cost(a, mha_side_tokens(m, &b->docs[d], at),
                                       mha_side_tokens(m, &b->docs[d], key_side));
     if (a->q_global.data != NULL) {
@@ -149,10 +150,14 @@ static void attn_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
         need(c, MHA_SCRATCH_K_GLOBAL, keys * GK);
         need(c, MHA_SCRATCH_V_GLOBAL, keys * GK);
     }
+    if (edges)
+        c->multiply_adds += mha_edges_cost(a, b->docs, b->count);
     need(c, MHA_SCRATCH_Q, rows * a->heads * a->width);
     need(c, MHA_SCRATCH_K, keys * GK);
     need(c, MHA_SCRATCH_V, keys * GK);
-    need(c, MHA_SCRATCH_SCORES, b->threads * MHA_BLOCK_ROWS * b->longest[key_side]);
+    need(c, MHA_SCRATCH_SCORES,
+         edges ? mha_edges_floats(a, b->docs, b->count, rows)
+               : b->threads * MHA_BLOCK_ROWS * b->longest[key_side]);
     if (a->bias != MHA_BIAS_NONE)
         need(c, MHA_SCRATCH_BIAS, b->threads * (b->longest[at] + b->longest[key_side]));
     need_wide(c, &a->q);
@@ -179,7 +184,7 @@ static void step_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
     static const mha_scratch registers[MHA_REGISTER_COUNT] = {MHA_SCRATCH_X, MHA_SCRATCH_B,
                                                               MHA_SCRATCH_C, MHA_SCRATCH_E};
     size_t rows = b->rows[at];
-    need(c, registers[s->dst], rows * m->width);
+    need(c, registers[s->dst], rows * s->width);
     switch (s->op) {
     case MHA_OP_ATTN:
         attn_cost(c, m, s, at, b);
@@ -225,7 +230,7 @@ static void batch_cost(cost *c, const mha_plan *plan, const struct mha_model *m,
             steps_cost(c, m, &st->epilogue, st->epilogue.count, at, b);
     }
     if (m->stack_count == 2)
-        need(c, MHA_SCRATCH_E, b->rows[0] * m->width);
+        need(c, MHA_SCRATCH_E, b->rows[0] * m->stack[0].stream[m->stack[0].layers + 1]);
     if (plan->head)
         steps_cost(c, m, &m->head, m->head.count, m->stack_count - 1, b);
 }
@@ -286,7 +291,7 @@ static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64
     switch (s->op) {
     case MHA_OP_NORM:
     case MHA_OP_ACT:
-        return rows * m->width;
+        return rows * s->width; /* neither changes it */
     case MHA_OP_ATTN:
         return source + rows * ((uint64_t)a->width * 2 * (a->heads + a->kv_heads) + a->heads) +
                (a->q_global.data != NULL ? 2 * rows * a->width * a->heads : 0);
@@ -320,7 +325,8 @@ mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_docu
                 batch += one;
                 block = one > block ? one : block;
             }
-            batch_inputs += rows * m->width * (m->stack[at].layers + 1);
+            for (uint32_t l = 0; l <= m->stack[at].layers; l++)
+                batch_inputs += rows * m->stack[at].stream[l];
         }
         all = batch > all ? batch : all;
         inputs = batch_inputs > inputs ? batch_inputs : inputs;

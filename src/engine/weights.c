@@ -35,7 +35,7 @@ static const mha_vector *source_of(const struct mha_model *m, const float *value
 /* What of a step has a gradient. */
 typedef struct parts {
     const mha_weight *matrix[7];
-    const float *vector[13];
+    const float *vector[16];
 } parts;
 
 static parts parts_of(const mha_step *s)
@@ -43,7 +43,8 @@ static parts parts_of(const mha_step *s)
     const mha_attn_args *a = &s->attn;
     switch (s->op) {
     case MHA_OP_EMBED:
-        return (parts){{&s->embed.table}, {NULL}};
+        return s->embed.kind == MHA_EMBED_NODE ? (parts){{NULL}, {NULL}}
+                                               : (parts){{&s->embed.table}, {NULL}};
     case MHA_OP_LINEAR:
         return (parts){{&s->linear.w}, {s->linear.b}};
     case MHA_OP_NORM:
@@ -52,7 +53,7 @@ static parts parts_of(const mha_step *s)
         return (parts){{&a->q, &a->k, &a->v, &a->o, &a->q_global, &a->k_global, &a->v_global},
                        {a->qb, a->kb, a->vb, a->ob, a->q_norm.w, a->q_norm.b, a->k_norm.w,
                         a->k_norm.b, a->bias == MHA_BIAS_BUCKETS ? a->bias_table : NULL, a->sinks,
-                        a->qb_global, a->kb_global, a->vb_global}};
+                        a->qb_global, a->kb_global, a->vb_global, a->a, a->a_q, a->a_k}};
     case MHA_OP_MLP:
         return (parts){{&s->mlp.up, &s->mlp.gate, &s->mlp.down},
                        {s->mlp.up_b, s->mlp.gate_b, s->mlp.down_b}};

@@ -34,7 +34,7 @@ static mha_status bind_blocks(mha_binder *b, const mha_spec_stack *spec, int sco
     mha_buf whole = b->text, lines;
     mha_buf_init(&lines, TEXT_CEILING);
     mha_buf_init(&b->text, TEXT_CEILING);
-    uint32_t first = 0, width = b->width[MHA_X];
+    uint32_t first = 0;
     mha_status status = MHA_OK;
     for (uint32_t l = 0; l < out->layers && status == MHA_OK; l++) {
         b->layer = (int)l;
@@ -42,11 +42,7 @@ static mha_status bind_blocks(mha_binder *b, const mha_spec_stack *spec, int sco
         mha_buf_clear(&b->text);
         MHA_TRY_GOTO(status, mha_bind_slots(b, scope), end);
         MHA_TRY_GOTO(status, mha_bind_steps(b, &spec->block, spec->id, &out->block[l]), end);
-        if (b->width[MHA_X] != width) {
-            status = mha_fail(b->err, MHA_ERR_FORMAT, "%s:%zu: the block makes X %u wide, not %u",
-                              b->spec->file, spec->line, b->width[MHA_X], width);
-            goto end;
-        }
+        out->stream[l + 1] = b->width[MHA_X];
         if (l > 0 && same_text(&lines, &b->text))
             continue;
         mha_buf now = b->text;
@@ -82,6 +78,8 @@ static mha_status bind_stack(mha_binder *b, size_t index)
     out->id = spec->id;
     MHA_TRY(
         mha_arena_alloc((void **)&out->block, b->memory, out->layers, sizeof *out->block, b->err));
+    MHA_TRY(mha_arena_alloc((void **)&out->stream, b->memory, (size_t)out->layers + 2,
+                            sizeof *out->stream, b->err));
     b->width[MHA_E] = b->width[MHA_X]; /* what the stack before left is the memory */
     b->width[MHA_X] = b->width[MHA_B] = b->width[MHA_C] = 0;
     MHA_TRY(mha_bind_slots(b, (int)index));
@@ -91,12 +89,18 @@ static mha_status bind_stack(mha_binder *b, size_t index)
     if (b->width[MHA_X] == 0)
         return mha_fail(b->err, MHA_ERR_FORMAT, "%s:%zu: the prologue does not write X",
                         b->spec->file, spec->line);
-    m->width = b->width[MHA_X];
+    if ((out->id == MHA_GRAPH) != (m->features > 0) || (m->features > 0 && m->vocab > 0))
+        return mha_fail(b->err, MHA_ERR_FORMAT,
+                        "%s:%zu: a graph stack begins with embed node, and only it does",
+                        b->spec->file, spec->line);
+    out->stream[0] = b->width[MHA_X];
     MHA_TRY(bind_blocks(b, spec, (int)index, out));
     if (spec->epilogue.count > 0)
         MHA_TRY(mha_buf_adds(&b->text, "  epilogue\n", b->err));
     MHA_TRY(mha_bind_steps(b, &spec->epilogue, spec->id, &out->epilogue));
+    out->stream[out->layers + 1] = b->width[MHA_X];
     m->info.layers[out->id] = out->layers;
+    m->info.stream[out->id] = out->stream;
     return MHA_OK;
 }
 
@@ -150,6 +154,8 @@ static mha_status bind_head(mha_binder *b)
                             b->spec->file, head->line);
         m->info.head = head->kind;
         m->info.head_name = names[head->kind];
+        if (head->kind == MHA_HEAD_TOKEN && m->features > 0)
+            m->info.head_name = "node classifier";
         if (head->kind != MHA_HEAD_CLASS && head->kind != MHA_HEAD_TOKEN &&
             head->kind != MHA_HEAD_SPAN)
             return MHA_OK;
@@ -258,7 +264,8 @@ static mha_status fill_info(mha_binder *b)
     info->family = family;
     info->path = b->checkpoint->path;
     info->format = b->checkpoint->format;
-    info->width = m->width;
+    info->width = m->stack[m->stack_count - 1].stream[1];
+    info->features = m->features;
     info->vocab = m->vocab;
     info->max_positions = m->max_positions;
     info->trained_positions = config_length(b);

@@ -175,6 +175,47 @@ static mha_status bind_globals(mha_binder *b, const mha_spec_step *s, const mha_
     return MHA_OK;
 }
 
+/* Additive scores: attention over the edges of a graph, which has no order and no distances. */
+static mha_status bind_edges(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    uint32_t inner = a->heads * a->width;
+    bool outer = a->a_q != NULL && a->a_k != NULL && a->a == NULL;
+    bool within = a->a != NULL && a->a_q == NULL && a->a_k == NULL;
+    if (a->score != MHA_SCORE_ADDITIVE || !d->edges)
+        return mha_bind_misfit(b, s, "score=additive and edges belong together");
+    if (!outer && !within)
+        return mha_bind_misfit(b, s, "an additive score needs a=…, or both a_q=… and a_k=…");
+    if ((outer && (d->a_q_count != inner || d->a_k_count != inner)) ||
+        (within && d->a_count != inner))
+        return mha_bind_misfit(b, s, "%u, %u and %u numbers for %u heads of %u", d->a_count,
+                               d->a_q_count, d->a_k_count, a->heads, a->width);
+    if (a->kv_heads != a->heads || a->keys != MHA_KEYS_SELF || a->mask != MHA_MASK_FULL ||
+        a->rope != MHA_ROPE_NONE || a->bias != MHA_BIAS_NONE || a->sinks != NULL ||
+        a->softcap != 0 || a->q_norm.n != 0 || a->k_norm.n != 0)
+        return mha_bind_misfit(b, s, "edges go with additive scores and nothing else");
+    if (b->model->features == 0)
+        return mha_bind_misfit(b, s, "edges need a graph: embed node comes first");
+    a->mask = MHA_MASK_EDGES;
+    return MHA_OK;
+}
+
+/* W_O, or what stands for it where heads are put side by side or averaged. */
+static mha_status bind_merge(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    uint32_t inner = a->heads * a->width;
+    if (d->merge != MHA_MERGE_PROJECT)
+        MHA_TRY(
+            mha_bind_plain(b, s, "o", &a->o, d->merge == MHA_MERGE_MEAN ? a->width : inner, inner));
+    else if (a->o.data == NULL)
+        return mha_bind_misfit(b, s, "needs o=…");
+    if (d->out_bias_count != 0 && d->out_bias_count != a->o.out)
+        return mha_bind_misfit(b, s, "%u biases for an output %u wide", d->out_bias_count,
+                               a->o.out);
+    return mha_bind_linear_check(b, s, "o", &a->o, a->o.out, inner);
+}
+
 mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
     mha_attn_args *a = &d->step.attn;
@@ -197,7 +238,7 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
     MHA_TRY(mha_bind_linear_check(b, s, "q", &a->q, (uint32_t)inner, in));
     MHA_TRY(mha_bind_linear_check(b, s, "k", &a->k, (uint32_t)shared, memory));
     MHA_TRY(mha_bind_linear_check(b, s, "v", &a->v, (uint32_t)shared, memory));
-    MHA_TRY(mha_bind_linear_check(b, s, "o", &a->o, a->o.out, (uint32_t)inner));
+    MHA_TRY(bind_merge(b, s, d));
     if (a->keys == MHA_KEYS_MEMORY && (d->causal || a->window > 0 || a->rope != MHA_ROPE_NONE))
         return mha_bind_misfit(b, s, "memory has no order: no causal, window or rope");
     a->mask = d->causal ? (a->window > 0 ? MHA_MASK_CAUSAL_WINDOW : MHA_MASK_CAUSAL)
@@ -222,6 +263,10 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
         return mha_bind_misfit(b, s, "%u sinks for %u heads", d->sink_count, a->heads);
     if (a->softcap < 0)
         return mha_bind_misfit(b, s, "softcap = %g is negative", (double)a->softcap);
+    if (d->edges || a->score != MHA_SCORE_DOT)
+        MHA_TRY(bind_edges(b, s, d));
+    else if (a->scale == 0)
+        return mha_bind_misfit(b, s, "needs scale=…");
     b->width[s->dst] = a->o.out;
     return mha_bind_part_rope(b, s, a);
 }

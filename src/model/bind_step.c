@@ -193,8 +193,17 @@ static mha_status finish_mlp(mha_binder *b, const mha_spec_step *s, mha_draft *d
 /* The first embedding of a prologue sets the register, further ones are added. */
 static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
-    const mha_embed_args *e = &d->step.embed;
+    mha_embed_args *e = &d->step.embed;
     struct mha_model *m = b->model;
+    if (e->kind == MHA_EMBED_NODE) {
+        if (b->width[s->dst] != 0 || e->width == 0 || e->table.data != NULL)
+            return mha_bind_misfit(b, s, "the features of nodes come first, with width=N alone");
+        m->features = b->width[s->dst] = e->width;
+        return MHA_OK;
+    }
+    if (e->table.data == NULL || e->width != 0)
+        return mha_bind_misfit(b, s, "needs table=…, which gives its width");
+    e->width = e->table.in;
     if (b->width[s->dst] != 0 && b->width[s->dst] != e->table.in)
         return mha_bind_misfit(b, s, "table is [%u, %u], the register is %u wide", e->table.out,
                                e->table.in, b->width[s->dst]);
@@ -216,9 +225,22 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
     return MHA_OK;
 }
 
-static mha_status finish_logits(const mha_binder *b, const mha_spec_step *s, const mha_draft *d)
+mha_status mha_bind_plain(const mha_binder *b, const mha_spec_step *s, const char *name,
+                          mha_weight *w, uint32_t out, uint32_t in)
 {
-    const mha_logits_args *l = &d->step.logits;
+    for (size_t i = 0; i < s->args; i++)
+        if (strcmp(s->arg[i].def->name, name) == 0)
+            return mha_bind_misfit(b, s, "the file has no %s", name);
+    *w = (mha_weight){.name = name, .type = MHA_F32, .out = out, .in = in, .mean = true};
+    return MHA_OK;
+}
+
+/* Without a matrix the source is the logits. */
+static mha_status finish_logits(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_logits_args *l = &d->step.logits;
+    if (l->w.data == NULL)
+        MHA_TRY(mha_bind_plain(b, s, "w", &l->w, b->width[s->src], b->width[s->src]));
     MHA_TRY(mha_bind_linear_check(b, s, "w", &l->w, l->w.out, b->width[s->src]));
     if (d->bias_count != 0 && d->bias_count != l->w.out)
         return mha_bind_misfit(b, s, "%u biases for %u rows", d->bias_count, l->w.out);
@@ -295,6 +317,9 @@ static mha_status note_attention(mha_binder *b, mha_stack_id stack, const mha_at
         .sink = a->sinks != NULL,
         .head_ids = a->head_ids,
         .original_heads = b->narrow.active ? b->narrow.all_heads : a->heads,
+        .out = a->o.out,
+        .edges = a->mask == MHA_MASK_EDGES,
+        .self_loops = a->self_loops,
     };
     return MHA_OK;
 }
@@ -334,6 +359,11 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
             if ((s->arg[i].def->kind <= MHA_ARG_FLOATS) == slots)
                 MHA_TRY(bind_arg(b, s, &s->arg[i], &d));
     MHA_TRY(finish_step(b, s, &d));
+    if (s->op->has_dst) {
+        d.step.width = b->width[s->dst];
+        if (d.step.width > b->model->width)
+            b->model->width = d.step.width;
+    }
     MHA_TRY(mha_buf_adds(&b->text, "\n", b->err));
     if (s->op->op == MHA_OP_ATTN)
         MHA_TRY(note_attention(b, stack, &d.step.attn));

@@ -135,6 +135,10 @@ mha_status mha_bind_misfit(const mha_binder *b, const mha_spec_step *s, const ch
     __attribute__((format(printf, 3, 4)));
 mha_status mha_bind_linear_check(const mha_binder *b, const mha_spec_step *s, const char *name,
                                  const mha_weight *w, uint32_t out, uint32_t in);
+/* Where a step was given no matrix of that name: one that takes the mean of the in/out parts of its
+ * input. An argument whose tensor is absent is an error. */
+mha_status mha_bind_plain(const mha_binder *b, const mha_spec_step *s, const char *name,
+                          mha_weight *w, uint32_t out, uint32_t in);
 /* Fills the attention step of a draft from its arguments, and the width of its register. */
 mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *d);
 

@@ -12,7 +12,8 @@
 
 const char *mha_stack_name(mha_stack_id stack)
 {
-    return stack == MHA_ENC ? "enc" : "dec";
+    static const char *const names[MHA_STACK_COUNT] = {"enc", "dec", "graph"};
+    return names[stack];
 }
 
 const char *mha_kind_name(mha_kind kind)

@@ -33,6 +33,7 @@ static const mha_op_word embeds[] = {
     {"token", MHA_EMBED_TOKEN},
     {"position", MHA_EMBED_POSITION},
     {"type", MHA_EMBED_TYPE},
+    {"node", MHA_EMBED_NODE},
     END_WORDS,
 };
 static const mha_op_word pools[] = {
@@ -48,11 +49,18 @@ static const mha_op_word globals[] = {{"none", MHA_GLOBALS_NONE},
                                       {"first", MHA_GLOBALS_FIRST},
                                       {"question", MHA_GLOBALS_QUESTION},
                                       END_WORDS};
+static const mha_op_word scores[] = {
+    {"dot", MHA_SCORE_DOT}, {"additive", MHA_SCORE_ADDITIVE}, END_WORDS};
+static const mha_op_word merges[] = {{"project", MHA_MERGE_PROJECT},
+                                     {"concat", MHA_MERGE_CONCAT},
+                                     {"mean", MHA_MERGE_MEAN},
+                                     END_WORDS};
 static const mha_op_word ropes[] = {
     {"none", MHA_ROPE_NONE}, {"half", MHA_ROPE_HALF}, {"pair", MHA_ROPE_PAIR}, END_WORDS};
 
 static const mha_op_arg embed_args[] = {
-    {"table", MHA_ARG_MATRIX, true, STEP(embed.table), 0, NULL},
+    {"table", MHA_ARG_MATRIX, false, STEP(embed.table), 0, NULL},
+    {"width", MHA_ARG_COUNT, false, STEP(embed.width), 0, NULL},
     {"offset", MHA_ARG_COUNT, false, STEP(embed.offset), 0, NULL},
     {"scale", MHA_ARG_REAL, false, STEP(embed.scale), 0, NULL},
     {"dropout", MHA_ARG_REAL, false, STEP(embed.dropout), 0, NULL},
@@ -72,11 +80,11 @@ static const mha_op_arg attn_args[] = {
     {"q", MHA_ARG_LINEAR, true, STEP(attn.q), STEP(attn.qb), NULL},
     {"k", MHA_ARG_LINEAR, true, STEP(attn.k), STEP(attn.kb), NULL},
     {"v", MHA_ARG_LINEAR, true, STEP(attn.v), STEP(attn.vb), NULL},
-    {"o", MHA_ARG_LINEAR, true, STEP(attn.o), STEP(attn.ob), NULL},
+    {"o", MHA_ARG_LINEAR, false, STEP(attn.o), STEP(attn.ob), NULL},
     {"heads", MHA_ARG_COUNT, true, STEP(attn.heads), 0, NULL},
     {"kv", MHA_ARG_COUNT, false, STEP(attn.kv_heads), 0, NULL},
     {"width", MHA_ARG_COUNT, true, STEP(attn.width), 0, NULL},
-    {"scale", MHA_ARG_REAL, true, STEP(attn.scale), 0, NULL},
+    {"scale", MHA_ARG_REAL, false, STEP(attn.scale), 0, NULL},
     {"keys", MHA_ARG_WORD, false, STEP(attn.keys), 0, keys},
     {"causal", MHA_ARG_FLAG, false, AT(causal), 0, NULL},
     {"window", MHA_ARG_COUNT, false, STEP(attn.window), 0, NULL},
@@ -107,6 +115,15 @@ static const mha_op_arg attn_args[] = {
     {"alibi", MHA_ARG_REAL, false, AT(alibi), 0, NULL},
     {"alibi_bf16", MHA_ARG_FLAG, false, STEP(attn.bias_bf16), 0, NULL},
     {"sinks", MHA_ARG_FLOATS, false, STEP(attn.sinks), AT(sink_count), NULL},
+    {"score", MHA_ARG_WORD, false, STEP(attn.score), 0, scores},
+    {"a", MHA_ARG_FLOATS, false, STEP(attn.a), AT(a_count), NULL},
+    {"a_q", MHA_ARG_FLOATS, false, STEP(attn.a_q), AT(a_q_count), NULL},
+    {"a_k", MHA_ARG_FLOATS, false, STEP(attn.a_k), AT(a_k_count), NULL},
+    {"slope", MHA_ARG_REAL, false, STEP(attn.slope), 0, NULL},
+    {"edges", MHA_ARG_FLAG, false, AT(edges), 0, NULL},
+    {"self_loops", MHA_ARG_FLAG, false, STEP(attn.self_loops), 0, NULL},
+    {"merge", MHA_ARG_WORD, false, AT(merge), 0, merges},
+    {"bias", MHA_ARG_FLOATS, false, STEP(attn.ob), AT(out_bias_count), NULL},
     END_ARGS,
 };
 static const mha_op_arg mlp_args[] = {
@@ -130,7 +147,7 @@ static const mha_op_arg pool_args[] = {
 };
 static const mha_op_arg no_args[] = {END_ARGS};
 static const mha_op_arg logits_args[] = {
-    {"w", MHA_ARG_LINEAR, true, STEP(logits.w), STEP(logits.b), NULL},
+    {"w", MHA_ARG_LINEAR, false, STEP(logits.w), STEP(logits.b), NULL},
     {"b", MHA_ARG_FLOATS, false, STEP(logits.b), AT(bias_count), NULL},
     {"softcap", MHA_ARG_REAL, false, STEP(logits.softcap), 0, NULL},
     END_ARGS,

@@ -12,7 +12,7 @@
  * step's fields when all of them are known. */
 typedef struct mha_draft {
     mha_step step;
-    bool causal;
+    bool causal, edges;
     uint32_t block; /* tokens of a block: the mask goes by blocks */
     int qk_norm;    /* mha_norm_kind of q_norm and k_norm */
     float qk_eps;
@@ -23,6 +23,8 @@ typedef struct mha_draft {
     uint32_t divisor_count, long_divisor_count, bucket_count, bias_count, sink_count; /* lengths */
     uint32_t positions, original; /* the longest text, now and before rotary scaling */
     float alibi;
+    mha_merge merge;
+    uint32_t a_count, a_q_count, a_k_count, out_bias_count; /* lengths */
 } mha_draft;
 
 /* What the value of an argument is, and where the binder puts it. */

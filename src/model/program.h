@@ -22,7 +22,8 @@
 /* Widest head that is opened. */
 #define MHA_HEAD_WIDTH_MAX 1024
 
-/* A matrix y[out] = W[out, in]·x as it is stored. Logical row r is stored row
+/* A matrix y[out] = W[out, in]·x as it is stored. With `mean` nothing is stored: y is the mean of
+ * the in/out parts [out] of x, which is x itself when in == out. Logical row r is stored row
  * (r / group)·group_stride + r % group, counted from `data`; group == out when rows are contiguous
  * (fused per-head layouts have other values). A stored row has `stride` elements.
  * in_out: stored transposed, [in, out] with `stride` elements a stored row (plain types only);
@@ -35,7 +36,7 @@ typedef struct mha_weight {
     uint64_t stride;
     uint32_t group;
     uint64_t group_stride;
-    bool in_out;
+    bool in_out, mean;
 } mha_weight;
 
 /* Where a vector of floats was read from: element i is element at + i/group·step + i%group of the
@@ -67,13 +68,14 @@ typedef enum mha_op {
 typedef enum mha_embed_kind {
     MHA_EMBED_TOKEN,
     MHA_EMBED_POSITION, /* row = position + offset */
-    MHA_EMBED_TYPE      /* token type ids, 0 when not given */
+    MHA_EMBED_TYPE,     /* token type ids, 0 when not given */
+    MHA_EMBED_NODE      /* the features of a graph's nodes, without a table */
 } mha_embed_kind;
 
 typedef struct mha_embed_args {
     mha_embed_kind kind;
-    mha_weight table; /* [rows, D] */
-    uint32_t offset;
+    mha_weight table;       /* [rows, D] */
+    uint32_t offset, width; /* D */
     float scale;
     /* TOKEN: rows of `mask` are 0, as dropout would make them, and the others are multiplied by
      * (1 − dropout)/(1 − share of `mask` in the document). dropout 0: nothing of this. */
@@ -101,6 +103,7 @@ typedef enum mha_mask {
     MHA_MASK_CAUSAL,        /* j <= i */
     MHA_MASK_CAUSAL_WINDOW, /* i − window < j <= i */
     MHA_MASK_WINDOW,        /* |i − j| <= window / 2; tokens that are global see and are seen */
+    MHA_MASK_EDGES,         /* a node sees the sources of the edges that end in it */
     MHA_MASK_BLOCKS         /* by blocks of `window` tokens: own, neighbours, first and last */
 } mha_mask;
 /* Which tokens of a document are global where it does not say. */
@@ -109,13 +112,15 @@ typedef enum mha_globals {
     MHA_GLOBALS_FIRST,
     MHA_GLOBALS_QUESTION /* all before the first `separator` token */
 } mha_globals;
+typedef enum mha_score { MHA_SCORE_DOT, MHA_SCORE_ADDITIVE } mha_score;
+typedef enum mha_merge { MHA_MERGE_PROJECT, MHA_MERGE_CONCAT, MHA_MERGE_MEAN } mha_merge;
 typedef enum mha_rope_kind { MHA_ROPE_NONE, MHA_ROPE_HALF, MHA_ROPE_PAIR } mha_rope_kind;
 typedef enum mha_bias_kind { MHA_BIAS_NONE, MHA_BIAS_BUCKETS, MHA_BIAS_ALIBI } mha_bias_kind;
 
 /* Multi-head attention: H query heads in G groups of H/G share one key/value head each; G = H is
  * plain multi-head attention, G = 1 multi-query. Head h reads group h·G/H. Order inside:
  * project → per-head norm → rotary → scores·scale → softcap → + bias → mask → sink → softmax → ·V →
- * gate → W_O. */
+ * gate → W_O, for which concatenation and mean of the heads are special cases. */
 typedef struct mha_attn_args {
     mha_weight q, k, v, o; /* [H·K, D] [G·K, D] [G·K, D] [D, H·K] */
     const float *qb, *kb, *vb, *ob;
@@ -148,6 +153,11 @@ typedef struct mha_attn_args {
     bool bias_bf16;           /* ALiBi: slope, j and slope·j are rounded to bfloat16 first */
     const float *sinks;       /* [H] extra logit of each head, or NULL */
     const uint16_t *head_ids; /* [H] original head numbers (pruned models), or NULL: 0…H−1 */
+    mha_score score;
+    /* ADDITIVE: a·f(q + k), or f(a_q·q + a_k·k), with f(t) = t for t > 0 and slope·t otherwise */
+    const float *a, *a_q, *a_k; /* [H·K]; NULL: the other form */
+    float slope;
+    bool self_loops; /* EDGES: every node has one loop, whatever the graph has */
 } mha_attn_args;
 
 typedef struct mha_mlp_args {
@@ -178,6 +188,7 @@ typedef struct mha_logits_args {
 typedef struct mha_step {
     mha_op op;
     mha_register dst, src;
+    uint32_t width; /* of dst after the step */
     union {
         mha_embed_args embed;
         mha_linear_args linear;
@@ -196,11 +207,13 @@ typedef struct mha_steps {
     size_t count;
 } mha_steps;
 
-/* One stack: prologue once, then block[l] for l = 0…layers−1, then epilogue once. The width of X
- * after the prologue is D. A block holds at most one self- and one cross-attention step. */
+/* One stack: prologue once, then block[l] for l = 0…layers−1, then epilogue once. A block holds at
+ * most one self- and one cross-attention step. */
 typedef struct mha_stack {
     mha_stack_id id;
     uint32_t layers;
+    uint32_t
+        *stream; /* [layers + 2] widths of X: before the blocks, after each, after the epilogue */
     mha_steps prologue, epilogue;
     mha_steps *block; /* [layers] */
 } mha_stack;
@@ -251,7 +264,8 @@ struct mha_model {
     mha_stack stack[2];         /* in the order they run: an encoder's memory feeds a decoder */
     size_t stack_count;
     mha_steps head;              /* read-out after the last stack's epilogue; count 0: no head */
-    uint32_t width;              /* D */
+    uint32_t width;              /* the widest that any register gets */
+    uint32_t features;           /* of a graph's nodes, 0: the model reads tokens */
     uint32_t vocab;              /* rows of the token table */
     uint32_t max_positions;      /* rows of the position table that can be used, 0: no limit */
     uint32_t types;              /* token type rows, 0: none */

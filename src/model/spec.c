@@ -212,10 +212,11 @@ static mha_status parse_stack(mha_spec_parser *p)
         return mha_fail(p->err, MHA_ERR_FORMAT, "more than %d stacks", MHA_SPEC_STACKS_MAX);
     mha_spec_stack *stack = &s->stacks[s->stack_count];
     stack->line = p->line;
-    MHA_TRY(mha_spec_word(p, &word, "enc or dec"));
-    if (strcmp(word, "enc") != 0 && strcmp(word, "dec") != 0)
-        return mha_fail(p->err, MHA_ERR_FORMAT, "a stack is enc or dec, not \"%s\"", word);
-    stack->id = strcmp(word, "enc") == 0 ? MHA_ENC : MHA_DEC;
+    MHA_TRY(mha_spec_word(p, &word, "enc, dec or graph"));
+    while (stack->id < MHA_STACK_COUNT && strcmp(word, mha_stack_name(stack->id)) != 0)
+        stack->id++;
+    if (stack->id == MHA_STACK_COUNT)
+        return mha_fail(p->err, MHA_ERR_FORMAT, "a stack is enc, dec or graph, not \"%s\"", word);
     if (s->stack_count == 1 && (s->stacks[0].id != MHA_ENC || stack->id != MHA_DEC))
         return mha_fail(p->err, MHA_ERR_FORMAT, "two stacks are enc and then dec");
     MHA_TRY(mha_spec_word(p, &word, "layers"));

@@ -39,7 +39,7 @@
  * with f_i = 10000^(−2i/IN) for i < IN/2 from=N                OUT rows of a stored N; with at=ROW,
  * and for interleaved parts at= group= step=      `group` rows every `step` rows
  *
- *   stack enc|dec layers=EXPR
+ *   stack enc|dec|graph layers=EXPR
  *     prologue / block / epilogue, each a list of steps; `l` is the layer in tensors and block
  *   head next|masked|class|target|token|span [when EXPR]         the first that holds is the
  * read-out steps
