@@ -313,7 +313,7 @@ typedef struct mha_checks {
                               the largest |output| of its layer (at least 1) */
 } mha_checks;
 
-/* Runs the first max_tokens tokens of doc (0: 32) with all sites that the checks need. */
+/* Runs the first max_tokens tokens or nodes of doc (0: 32) with all sites that the checks need. */
 mha_status mha_checks_run(mha_checks *out, mha_engine *e, const mha_model *model,
                           const mha_document *doc, size_t max_tokens, mha_err *err);
 

@@ -65,7 +65,10 @@ static mha_status mean_rows_back(void *context, size_t task, size_t worker, mha_
     for (size_t r = task * MHA_BLOCK_ROWS; r < j->rows && r < end; r++)
         for (size_t p = 0; p < j->parts; p++) {
             float *dx = j->to + r * j->ld_to + p * j->out;
-            j->k->scale(dx, j->out, j->beta);
+            if (j->beta == 0) /* whatever is there, even NaN */
+                memset(dx, 0, j->out * sizeof *dx);
+            else
+                j->k->scale(dx, j->out, j->beta);
             j->k->axpy(dx, 1.0f / (float)j->parts, j->from + r * j->ld_from, j->out);
         }
     return MHA_OK;

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "mha/analysis.h"
+#include "mha/input.h"
 #include "model/program.h"
 #include "probe/chosen.h"
 #include <math.h>
@@ -13,13 +14,22 @@ typedef struct checker {
     const mha_model *model;
     mha_chosen chosen; /* all heads */
     mha_document doc;
-    size_t rows;    /* of the longest text */
-    double *sum;    /* [heads, rows] Σ p */
-    double *sink;   /* [heads, rows] */
-    double *hidden; /* [heads] largest mass on hidden keys */
-    float *out;     /* [H, rows, D] outputs of the heads of the step that runs */
+    mha_graph graph; /* its beginning, with edges of our own */
+    uint32_t *ends;  /* [2·E] sources and targets of that */
+    size_t rows;     /* of the longest text */
+    double *sum;     /* [heads, rows] Σ p */
+    double *sink;    /* [heads, rows] what Σ p is short of 1 */
+    double *hidden;  /* [heads] largest mass on hidden keys */
+    float *out;      /* [H, rows, D] outputs of the heads of the step that runs */
     mha_checks *result;
 } checker;
+
+/* Weights of edges: no other keys exist that a mask could hide. */
+static void check_edges(const checker *c, const mha_block *b, size_t number)
+{
+    for (size_t e = 0; e < b->cols; e++)
+        c->sum[number * c->rows + b->target[e]] += (double)b->data[e];
+}
 
 static void check_pattern(const checker *c, const mha_block *b, const mha_attn_info *step,
                           size_t number)
@@ -81,10 +91,14 @@ static int deliver(void *context, const mha_block *b, size_t worker)
     switch (b->site) {
     case MHA_SITE_STATS:
         for (size_t r = 0; r < b->rows; r++)
-            c->sink[number * c->rows + b->first + r] = b->stats[r].sink;
+            c->sink[number * c->rows + b->first + r] =
+                b->stats[r].visible > 0 ? b->stats[r].sink : 1;
         return 0;
     case MHA_SITE_PATTERN:
-        check_pattern(c, b, step, number);
+        if (step->edges)
+            check_edges(c, b, number);
+        else
+            check_pattern(c, b, step, number);
         return 0;
     case MHA_SITE_HEAD_OUT:
         for (size_t r = 0; r < b->rows; r++)
@@ -101,12 +115,13 @@ static int deliver(void *context, const mha_block *b, size_t worker)
 static mha_status make(checker *c, mha_err *err)
 {
     const mha_model_info *info = c->chosen.info;
-    size_t rows = c->chosen.heads * c->rows;
+    size_t rows = c->chosen.heads * c->rows, widest = 1;
+    for (size_t a = 0; a < info->attn_count; a++)
+        widest = info->attn[a].out > widest ? info->attn[a].out : widest;
     MHA_TRY(mha_alloc((void **)&c->sum, rows, sizeof *c->sum, err));
     MHA_TRY(mha_alloc((void **)&c->sink, rows, sizeof *c->sink, err));
     MHA_TRY(mha_alloc((void **)&c->hidden, c->chosen.heads, sizeof *c->hidden, err));
-    return mha_alloc((void **)&c->out, c->chosen.stride * c->rows,
-                     (size_t)info->width * sizeof *c->out, err);
+    return mha_alloc((void **)&c->out, c->chosen.stride * c->rows, widest * sizeof *c->out, err);
 }
 
 static void finish(const checker *c)
@@ -141,6 +156,27 @@ static mha_status run(checker *c, mha_engine *e, mha_err *err)
     return MHA_OK;
 }
 
+/* The graph of the first n nodes, with the edges between them. */
+static mha_status cut_graph(checker *c, const mha_graph *g, size_t n, mha_err *err)
+{
+    size_t edges = 0;
+    for (size_t e = 0; e < g->edges; e++)
+        edges += g->source[e] < n && g->target[e] < n;
+    MHA_TRY(mha_alloc((void **)&c->ends, 2 * edges, sizeof *c->ends, err));
+    c->graph = *g;
+    c->graph.nodes = (uint32_t)n;
+    c->graph.source = c->ends;
+    c->graph.target = c->ends + edges;
+    c->graph.edges = 0;
+    for (size_t e = 0; e < g->edges; e++)
+        if (g->source[e] < n && g->target[e] < n) {
+            c->ends[c->graph.edges] = g->source[e];
+            c->ends[edges + c->graph.edges++] = g->target[e];
+        }
+    c->doc.graph = &c->graph;
+    return MHA_OK;
+}
+
 mha_status mha_checks_run(mha_checks *out, mha_engine *e, const mha_model *model,
                           const mha_document *doc, size_t max_tokens, mha_err *err)
 {
@@ -151,7 +187,12 @@ mha_status mha_checks_run(mha_checks *out, mha_engine *e, const mha_model *model
     c.doc.target_n = doc->target_n < most ? doc->target_n : most;
     c.rows = c.doc.n > c.doc.target_n ? c.doc.n : c.doc.target_n;
     out->tokens = c.doc.n + c.doc.target_n;
-    mha_status st = run(&c, e, err);
+    mha_status st = MHA_OK;
+    if (doc->graph != NULL)
+        st = cut_graph(&c, doc->graph, c.doc.n, err);
+    if (st == MHA_OK)
+        st = run(&c, e, err);
+    mha_free(c.ends);
     mha_free(c.sum);
     mha_free(c.sink);
     mha_free(c.hidden);

@@ -38,6 +38,10 @@ mha_status mha_reader_init(mha_reader *r, const mha_chosen *chosen, const mha_do
 {
     *r = (mha_reader){.chosen = chosen, .docs = docs, .count = count, .special = special};
     size_t keys;
+    for (size_t a = 0; a < chosen->info->attn_count; a++)
+        if (chosen->count[a] > 0 && chosen->info->attn[a].edges)
+            return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                            "attention over a graph has weights of edges and no rows of cells");
     if (special != MHA_SPECIAL_KEEP)
         MHA_TRY(mha_chosen_check_special(chosen, docs, count, err));
     MHA_TRY(read_texts(r, words, &keys, err));

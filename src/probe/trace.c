@@ -146,6 +146,8 @@ static int deliver(void *context, const mha_block *block, size_t worker)
     float *out = d->values + ((const float *)a->data - d->values);
     if (a->dims == 3)
         out += head_number(t, block) * a->shape[1] * a->shape[2];
+    if (block->target != NULL) /* [H, E] */
+        out += head_number(t, block) * a->shape[1];
     if (block->site == MHA_SITE_PATTERN && t->reads)
         return mha_reader_add(&t->reader, block, row_done, out);
     assert(block->cols == a->shape[a->dims - 1]);

@@ -3,6 +3,7 @@
  * from the run are not. */
 #include "base/fail.h"
 #include "base/mem.h"
+#include "mha/input.h"
 #include "probe/trace.h"
 #include "probe/watch.h"
 #include <stdio.h>
@@ -59,12 +60,22 @@ static mha_status add_ints(mha_trace *t, mha_trace_document *d, int64_t **values
     return MHA_OK;
 }
 
+/* Edges of a step, whose patterns are [H, E]. */
+static size_t edges_of(const mha_attn_info *step, const mha_document *doc)
+{
+    return mha_graph_edges(doc->graph, step->self_loops, NULL, NULL);
+}
+
 static void add_head_site(const mha_trace *t, mha_trace_document *d, mha_site site, size_t H,
                           size_t document, const mha_attn_info *step)
 {
     size_t place = mha_trace_place(t, site, step->stack, step->kind, step->layer);
     const mha_document *doc = &t->docs[document];
     size_t T = mha_step_queries(t->info, step, doc), S = mha_step_keys(t->info, step, doc);
+    if (step->edges && (site == MHA_SITE_PATTERN || site == MHA_SITE_SCORES)) {
+        add_at(d, place, 2, H, edges_of(step, doc), 0);
+        return;
+    }
     switch (site) {
     case MHA_SITE_PATTERN:
         if (t->reads) {
@@ -81,7 +92,7 @@ static void add_head_site(const mha_trace *t, mha_trace_document *d, mha_site si
         add_at(d, place, 3, step->kv_heads, S, step->width);
         return;
     case MHA_SITE_HEAD_OUT:
-        add_at(d, place, 3, H, T, t->info->width);
+        add_at(d, place, 3, H, T, step->out);
         return;
     default: /* q, z */
         add_at(d, place, 3, H, T, step->width);
@@ -108,6 +119,26 @@ static mha_status add_heads(mha_trace *t, mha_trace_document *d, size_t a, mha_e
     return MHA_OK;
 }
 
+/* [2, E]: sources, then targets. */
+static mha_status add_edges(mha_trace *t, mha_trace_document *d, const mha_document *doc,
+                            const mha_attn_info *step, mha_err *err)
+{
+    size_t n = edges_of(step, doc);
+    int64_t *values;
+    uint32_t *ends;
+    MHA_TRY(add_ints(t, d, &values, 2 * n, err));
+    d->arrays[d->count - 1].dims = 2;
+    d->arrays[d->count - 1].shape[0] = 2;
+    d->arrays[d->count - 1].shape[1] = n;
+    name_last(d, step, "edge_index");
+    MHA_TRY(mha_alloc((void **)&ends, 2 * n, sizeof *ends, err));
+    mha_graph_edges(doc->graph, step->self_loops, ends, ends + n);
+    for (size_t i = 0; i < 2 * n; i++)
+        values[i] = ends[i];
+    mha_free(ends);
+    return MHA_OK;
+}
+
 static mha_status add_step(mha_trace *t, mha_trace_document *d, size_t document, size_t a,
                            mha_err *err)
 {
@@ -115,6 +146,8 @@ static mha_status add_step(mha_trace *t, mha_trace_document *d, size_t document,
     size_t H = t->chosen.count[a], before = d->count;
     if (H == 0)
         return MHA_OK;
+    if (step->edges && (keeps(t, MHA_SITE_PATTERN) || keeps(t, MHA_SITE_SCORES)))
+        MHA_TRY(add_edges(t, d, &t->docs[document], step, err));
     for (mha_site site = MHA_SITE_PATTERN; site <= MHA_SITE_HEAD_OUT; site++) {
         if (!keeps(t, site) || (mha_site_bit(site) & MHA_GLOBAL_SITES && !step->globals))
             continue;
@@ -128,7 +161,10 @@ static void add_layer_site(const mha_trace *t, mha_trace_document *d, mha_site s
                            mha_stack_id stack, uint32_t layer, size_t T)
 {
     size_t place = mha_trace_place(t, site, stack, MHA_SELF, layer);
-    mha_trace_array *array = add_at(d, place, 2, T, t->info->width, 0);
+    size_t at = site == MHA_SITE_EMBED   ? 0
+                : site == MHA_SITE_RESID ? layer + 1
+                                         : t->info->layers[stack] + 1;
+    mha_trace_array *array = add_at(d, place, 2, T, t->info->stream[stack][at], 0);
     if (site == MHA_SITE_RESID)
         snprintf(array->name, sizeof array->name, "%s.%u.resid", mha_stack_name(stack), layer);
     else
@@ -164,7 +200,7 @@ static mha_status add_ids(mha_trace *t, mha_trace_document *d, const char *name,
     int64_t *values;
     MHA_TRY(add_ints(t, d, &values, n, err));
     for (size_t i = 0; i < n; i++)
-        values[i] = ids[i];
+        values[i] = ids != NULL ? ids[i] : (int64_t)i; /* nodes of a graph have their numbers */
     mha_trace_array *array = &d->arrays[d->count - 1];
     snprintf(array->name, sizeof array->name, "%s", name);
     return MHA_OK;
@@ -173,7 +209,9 @@ static mha_status add_ids(mha_trace *t, mha_trace_document *d, const char *name,
 static void add_logits(const mha_trace *t, mha_trace_document *d, const mha_document *doc)
 {
     const mha_model_info *info = t->info;
-    mha_stack_id last = info->layers[MHA_DEC] > 0 ? MHA_DEC : MHA_ENC;
+    mha_stack_id last = MHA_STACK_COUNT;
+    while (info->layers[--last] == 0)
+        ;
     size_t T = mha_stack_reads_target(info, last) ? doc->target_n : doc->n;
     size_t place = mha_trace_place(t, MHA_SITE_LOGITS, last, MHA_SELF, 0);
     size_t width = info->classes > 0 ? info->classes : info->vocab;
@@ -189,8 +227,8 @@ static mha_status list_document(mha_trace *t, size_t index, mha_err *err)
     const mha_model_info *info = t->info;
     const mha_document *doc = &t->docs[index];
     mha_trace_document *d = &t->documents[index];
-    /* ids, target_ids, logits; embed and hidden; sites and heads of a step; resid */
-    size_t most = 3 + 2 * (size_t)MHA_STACK_COUNT + info->attn_count * (MHA_TRACE_HEAD_SITES + 1) +
+    /* ids, target_ids, logits; embed and hidden; edges, sites and heads of a step; resid */
+    size_t most = 3 + 2 * (size_t)MHA_STACK_COUNT + info->attn_count * (MHA_TRACE_HEAD_SITES + 2) +
                   MHA_STACK_COUNT * t->max_layers;
     MHA_TRY(mha_alloc((void **)&d->arrays, most, sizeof *d->arrays, err));
     MHA_TRY(mha_alloc((void **)&d->at, t->places, sizeof *d->at, err));

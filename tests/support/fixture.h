@@ -1,10 +1,11 @@
 /* fixture.h: reference runs of tiny models (tests/data/models): the arrays of one document, in
- * double, and the document itself. Made by tools/make_fixtures.py with an implementation that
- * shares nothing with ours. */
+ * double, and the document itself. Made by tools/make_fixtures.py and tools/make_graph_fixtures.py
+ * with implementations that share nothing with ours. */
 #ifndef MHA_TEST_FIXTURE_H
 #define MHA_TEST_FIXTURE_H
 
 #include "io/npy.h"
+#include "mha/input.h"
 #include "mha/run.h"
 
 typedef struct fixture_array {
@@ -20,6 +21,9 @@ typedef struct fixture {
     mha_document doc;
     int32_t *ids, *target_ids;
     uint8_t *types, *global;
+    mha_graph graph; /* of a model of graphs, with ends and features of our own */
+    uint32_t *ends;
+    float *features;
 } fixture;
 
 /* Where the fixtures lie: the environment's MHA_ROOT (or the current directory) +

@@ -148,7 +148,7 @@ double largest_error(const double *a, const double *b, size_t n)
 {
     double error = 0, most = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!(fabs(a[i] - b[i]) <= error)) /* also catches NaN */
+        if (!(fabs(a[i] - b[i]) <= error) && !isnan(error)) /* keeps NaN */
             error = fabs(a[i] - b[i]);
         most = fmax(most, fabs(b[i]));
     }
