@@ -91,8 +91,8 @@ static mha_status bind_stack(mha_binder *b, size_t index)
                         b->spec->file, spec->line);
     if ((out->id == MHA_GRAPH) != (m->features > 0) || (m->features > 0 && m->vocab > 0))
         return mha_fail(b->err, MHA_ERR_FORMAT,
-                        "%s:%zu: a graph stack begins with embed node, and only it does",
-                        b->spec->file, spec->line);
+                        "%s:%zu: a graph stack begins with nodes, and only it does", b->spec->file,
+                        spec->line);
     out->stream[0] = b->width[MHA_X];
     MHA_TRY(bind_blocks(b, spec, (int)index, out));
     if (spec->epilogue.count > 0)

@@ -195,7 +195,7 @@ static mha_status bind_edges(const mha_binder *b, const mha_spec_step *s, mha_dr
         a->softcap != 0 || a->q_norm.n != 0 || a->k_norm.n != 0)
         return mha_bind_misfit(b, s, "edges go with additive scores and nothing else");
     if (b->model->features == 0)
-        return mha_bind_misfit(b, s, "edges need a graph: embed node comes first");
+        return mha_bind_misfit(b, s, "edges need a graph: nodes come first");
     a->mask = MHA_MASK_EDGES;
     return MHA_OK;
 }

@@ -195,14 +195,14 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
 {
     mha_embed_args *e = &d->step.embed;
     struct mha_model *m = b->model;
-    if (e->kind == MHA_EMBED_NODE) {
-        if (b->width[s->dst] != 0 || e->width == 0 || e->table.data != NULL)
-            return mha_bind_misfit(b, s, "the features of nodes come first, with width=N alone");
+    if (strcmp(s->op->name, "nodes") == 0) {
+        if (b->width[s->dst] != 0 || e->width == 0)
+            return mha_bind_misfit(b, s, "%u features of nodes, in a register %u wide", e->width,
+                                   b->width[s->dst]);
+        e->kind = MHA_EMBED_NODE;
         m->features = b->width[s->dst] = e->width;
         return MHA_OK;
     }
-    if (e->table.data == NULL || e->width != 0)
-        return mha_bind_misfit(b, s, "needs table=…, which gives its width");
     e->width = e->table.in;
     if (b->width[s->dst] != 0 && b->width[s->dst] != e->table.in)
         return mha_bind_misfit(b, s, "table is [%u, %u], the register is %u wide", e->table.out,

@@ -33,7 +33,6 @@ static const mha_op_word embeds[] = {
     {"token", MHA_EMBED_TOKEN},
     {"position", MHA_EMBED_POSITION},
     {"type", MHA_EMBED_TYPE},
-    {"node", MHA_EMBED_NODE},
     END_WORDS,
 };
 static const mha_op_word pools[] = {
@@ -59,12 +58,15 @@ static const mha_op_word ropes[] = {
     {"none", MHA_ROPE_NONE}, {"half", MHA_ROPE_HALF}, {"pair", MHA_ROPE_PAIR}, END_WORDS};
 
 static const mha_op_arg embed_args[] = {
-    {"table", MHA_ARG_MATRIX, false, STEP(embed.table), 0, NULL},
-    {"width", MHA_ARG_COUNT, false, STEP(embed.width), 0, NULL},
+    {"table", MHA_ARG_MATRIX, true, STEP(embed.table), 0, NULL},
     {"offset", MHA_ARG_COUNT, false, STEP(embed.offset), 0, NULL},
     {"scale", MHA_ARG_REAL, false, STEP(embed.scale), 0, NULL},
     {"dropout", MHA_ARG_REAL, false, STEP(embed.dropout), 0, NULL},
     {"mask", MHA_ARG_COUNT, false, STEP(embed.mask), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg nodes_args[] = {
+    {"width", MHA_ARG_COUNT, true, STEP(embed.width), 0, NULL},
     END_ARGS,
 };
 static const mha_op_arg linear_args[] = {
@@ -155,6 +157,7 @@ static const mha_op_arg logits_args[] = {
 
 static const mha_op_def ops[] = {
     {"embed", MHA_OP_EMBED, true, false, STEP(embed.kind), embeds, embed_args},
+    {"nodes", MHA_OP_EMBED, true, false, 0, NULL, nodes_args},
     {"linear", MHA_OP_LINEAR, true, true, 0, NULL, linear_args},
     {"norm", MHA_OP_NORM, true, true, 0, NULL, norm_args},
     {"rms", MHA_OP_NORM, true, true, 0, NULL, norm_args},

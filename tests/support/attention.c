@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const uint16_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
+static const uint32_t widths[] = {2, 2, 2, 2, 2, 2, 2, 2};
 
 void fake_model(mha_model *m, mha_attn_info *steps, size_t count)
 {
@@ -14,7 +15,10 @@ void fake_model(mha_model *m, mha_attn_info *steps, size_t count)
     m->info.attn = steps;
     m->info.attn_count = count;
     m->info.width = 2;
+    for (size_t s = 0; s < MHA_STACK_COUNT; s++)
+        m->info.stream[s] = widths;
     for (size_t a = 0; a < count; a++) {
+        steps[a].out = 2;
         if (steps[a].head_ids == NULL)
             steps[a].head_ids = numbers;
         if (steps[a].kv_heads == 0)

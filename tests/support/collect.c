@@ -1,6 +1,7 @@
 /* collect.c: see collect.h. Arrays are made before the run, so that heads may come from different
  * threads at once. */
 #include "support/collect.h"
+#include "mha/input.h"
 #include "support/test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +19,20 @@ static void push(collection *c, collected a)
     c->array[c->count++] = a;
 }
 
-static void push_attention(collection *c, const mha_model_info *info, const mha_attn_info *at,
+static void push_attention(collection *c, const mha_attn_info *at, const mha_document *doc,
                            size_t document, size_t T, size_t S)
 {
     collected a = {.stack = at->stack, .kind = at->kind, .layer = at->layer, .document = document};
+    size_t rows = at->edges ? 1 : T;
+    size_t cols = at->edges ? mha_graph_edges(doc->graph, at->self_loops, NULL, NULL) : S;
     const struct {
         mha_site site;
         size_t heads, rows, cols;
     } sites[] = {
-        {MHA_SITE_PATTERN, at->heads, T, S},        {MHA_SITE_D_PATTERN, at->heads, T, S},
-        {MHA_SITE_D_SCORES, at->heads, T, S},       {MHA_SITE_D_Q, at->heads, T, at->width},
+        {MHA_SITE_PATTERN, at->heads, rows, cols},  {MHA_SITE_D_PATTERN, at->heads, rows, cols},
+        {MHA_SITE_D_SCORES, at->heads, rows, cols}, {MHA_SITE_D_Q, at->heads, T, at->width},
         {MHA_SITE_D_K, at->kv_heads, S, at->width}, {MHA_SITE_D_V, at->kv_heads, S, at->width},
-        {MHA_SITE_D_Z, at->heads, T, at->width},    {MHA_SITE_D_ATTN_OUT, 1, T, info->width}};
+        {MHA_SITE_D_Z, at->heads, T, at->width},    {MHA_SITE_D_ATTN_OUT, 1, T, at->out}};
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
         a.site = sites[i].site;
         a.heads = sites[i].heads;
@@ -45,21 +48,25 @@ static void push_document(collection *c, const mha_model_info *info, const mha_d
     for (size_t i = 0; i < info->attn_count; i++) {
         const mha_attn_info *at = &info->attn[i];
         size_t own = at->stack == MHA_DEC && info->head == MHA_HEAD_TARGET ? doc->target_n : doc->n;
-        push_attention(c, info, at, d, own, at->kind == MHA_CROSS ? doc->n : own);
+        push_attention(c, at, doc, d, own, at->kind == MHA_CROSS ? doc->n : own);
     }
     for (mha_stack_id s = 0; s < MHA_STACK_COUNT; s++) {
         bool target = s == MHA_DEC && info->head == MHA_HEAD_TARGET;
-        collected a = {.stack = s, .document = d, .heads = 1, .cols = info->width};
+        collected a = {.stack = s, .document = d, .heads = 1};
         a.rows = target ? doc->target_n : doc->n;
         if (info->layers[s] == 0)
             continue;
+        a.cols = info->stream[s][0];
         a.site = MHA_SITE_D_EMBED;
         push(c, a);
+        a.cols = info->stream[s][info->layers[s] + 1];
         a.site = MHA_SITE_D_HIDDEN;
         push(c, a);
         a.site = MHA_SITE_D_RESID;
-        for (a.layer = 0; a.layer < info->layers[s]; a.layer++)
+        for (a.layer = 0; a.layer < info->layers[s]; a.layer++) {
+            a.cols = info->stream[s][a.layer + 1];
             push(c, a);
+        }
     }
 }
 

@@ -119,7 +119,7 @@ static void test_mistakes(void **state)
         {18, "norm no [D] h.{g}.norm", "{g} names no value"},
         {18, "norm no [D] h.{l.norm", "names no value"},
         {18, "norm no [D] h.{}.norm", "{} names no value"},
-        {16, "stack mid layers=L", "enc or dec"},
+        {16, "stack mid layers=L", "enc, dec or graph"},
         {16, "stack dec layer=L", "expected layers="},
         {18, "norm tok [D] h.{l}.norm", "\"tok\" is declared already in line 15"},
         {21, "linear down [D, F] h.{l}.down else=tok", "\"tok\" is of another kind"},
