@@ -299,7 +299,7 @@ static void opens_print(const mha_pruned *out)
            : five       ? ", Transformers 5"
                         : "");
     if (out->why)
-        printf("%-14sTransformers%s: %s\n", "not in", four ? " 5" : "", out->why);
+        printf("%-14sTransformers%s: %s\n", "not in", four ? " 5" : five ? " 4" : "", out->why);
 }
 
 static mha_status write_model(pruning *p, mha_err *err)

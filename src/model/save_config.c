@@ -60,7 +60,16 @@ static bool some_step_is_empty(const mha_save *s)
     return false;
 }
 
-void mha_save_opens(mha_save *s)
+/* Rotary settings that Transformers 4 does not find: it would take its defaults, without a word. */
+static bool has_new_rope(const struct mha_model *m)
+{
+    const json_t *config = m->checkpoint->config;
+    return m->checkpoint->gguf == NULL &&
+           json_is_object(json_object_get(config, "rope_parameters")) &&
+           json_object_get(config, "rope_theta") == NULL;
+}
+
+static void find_opens(mha_save *s)
 {
     uint32_t heads = 0, kv_heads = 0;
     mha_pruned *out = s->out;
@@ -82,6 +91,15 @@ void mha_save_opens(mha_save *s)
         out->opens = MHA_OPENS_TRANSFORMERS_4;
         out->why = "lists of removed heads are not read there";
     }
+}
+
+void mha_save_opens(mha_save *s)
+{
+    find_opens(s);
+    if ((s->out->opens & MHA_OPENS_TRANSFORMERS_4) == 0 || !has_new_rope(s->m))
+        return;
+    s->out->opens &= ~(unsigned)MHA_OPENS_TRANSFORMERS_4;
+    s->out->why = "its rotary settings are in the form of Transformers 5";
 }
 
 /* ---- the config -------------------------------------------------------------------------------
