@@ -28,6 +28,7 @@ import torch
 import transformers as tf
 from safetensors.torch import load_file, save_file
 
+import fixture_decoders
 import fixture_seq2seq
 import gguf_files
 import reference
@@ -429,15 +430,19 @@ MODELS = {
 }
 
 MODELS.update({k: (*v, torch.float32) for k, v in fixture_seq2seq.MODELS.items()})
+MODELS.update({k: (*v, torch.float32) for k, v in fixture_decoders.MODELS.items()})
 
-NORM_PLUS_ONE = ("Gemma3RMSNorm",)
+NORM_PLUS_ONE = ("GemmaRMSNorm", "Gemma2RMSNorm", "Gemma3RMSNorm")
 
 
 def randomise(model, dtype, seed):
     """Every parameter drawn anew and rounded to the dtype of the file."""
     gen = torch.Generator().manual_seed(seed)
-    # T5 does not scale its scores: smaller queries keep them in the range of the others.
-    kv = getattr(model.config, "d_kv", 1) if model.config.model_type == "t5" else 1
+    # T5 and GPT-Neo do not scale their scores: smaller queries keep them in the range of others.
+    config = model.config
+    kv = config.d_kv if config.model_type == "t5" else 1
+    if config.model_type == "gpt_neo":
+        kv = config.hidden_size / config.num_heads
     done = set()
     with torch.no_grad():
         for module_name, module in model.named_modules():
@@ -460,7 +465,7 @@ def randomise(model, dtype, seed):
                 else:
                     fan_in = p.shape[0] if kind == "Conv1D" else p.shape[1]
                     spread = 1.2 * fan_in**-0.5
-                    if module_name.endswith("Attention.q"):
+                    if module_name.endswith(("Attention.q", "attention.q_proj")):
                         spread *= kv**-0.5
                     value = draw * spread * fixture_seq2seq.spread(model.config, module_name)
                 p.copy_(value.to(dtype))
@@ -514,7 +519,9 @@ def write_config(path, config):
 
 def check_loaded(model, out):
     """The library must have used every tensor of the file, each as it stands there."""
-    have = model.state_dict()
+    # GPT-NeoX's read-out is called otherwise in files than in the library.
+    have = dict(model.state_dict())
+    have["embed_out.weight"] = have.get("lm_head.weight")
     for key, value in load_file(out / "model.safetensors").items():
         # ESM is saved under older names.
         key = key.replace("LayerNorm.gamma", "LayerNorm.weight")

@@ -147,13 +147,15 @@ def make_document(name, model, tensors, n):
     rows, targets = terms(model, arrays)
     if not rows:
         return
-    steps = attention_steps(model, inputs)
+    reference.prepare(model, len(arrays["ids"]))
+    with reference.double_precision(), reference.recorded(model):
+        steps = attention_steps(model, inputs)
     shape = (len(steps), max(heads for _, heads in steps))
     rng = np.random.default_rng(n)
     gate = np.ones(shape) if n == 0 else np.round(rng.uniform(-0.3, 1.5, shape).clip(0), 3)
     gate = gate.astype(np.float32).astype(np.float64)
     model.zero_grad()
-    with reference.double_precision():
+    with reference.double_precision(), reference.recorded(model):
         loss, gates, sites = gradients(model, inputs, steps, rows, targets, gate)
     out = {
         "rows": np.array(rows, np.int64),
@@ -176,8 +178,6 @@ def make_document(name, model, tensors, n):
 
 def make(name):
     model, tensors = load(name)
-    model = reference.prepare(model)
-    model.set_attn_implementation("recorded")
     for n in (0, 1):
         make_document(name, model, tensors, n)
 

@@ -20,6 +20,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
+import reference_decoders
 import reference_encoders
 
 TIGHT = 1e-12
@@ -41,8 +42,23 @@ ENCODERS = (
 SPARSE = ("big_bird", "longformer")
 
 
+def separate_pairs(x, width):
+    """The first `width` dims from neighbouring pairs to two halves."""
+    return torch.cat([x[..., 0:width:2], x[..., 1:width:2], x[..., width:]], dim=-1)
+
+
+def softmax_with_sinks(scores, sinks):
+    """exp(score) over its row's sum, to which a head's sink adds exp(sink)."""
+    if sinks is None:
+        return torch.softmax(scores, dim=-1)
+    extra = sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    return torch.softmax(torch.cat([scores, extra], dim=-1), dim=-1)[..., :-1]
+
+
 class Recorder:
-    """Collects q, k, v, scores, pattern and z of every call of the attention function."""
+    """Collects q, k, v, scores, pattern and z of every call of the attention function.
+
+    As the program exports them: q before the scale, rotary pairs of q and k as two halves."""
 
     def __init__(self):
         self.calls = []
@@ -72,7 +88,7 @@ class Recorder:
             rows, own_q, own_k, own_v = other
             own = own_q @ own_k.transpose(-1, -2) * scaling + position_bias
             scores = torch.where(rows[:, None], own, scores)
-        pattern = torch.softmax(scores, dim=-1)
+        pattern = softmax_with_sinks(scores, getattr(module, "sinks", None))
         z = pattern @ wide_v
         if other is not None:
             z = torch.where(rows[:, None], pattern @ own_v, z)
@@ -81,6 +97,11 @@ class Recorder:
             z = z * self.gates[len(self.calls), : z.shape[1], None, None]
             for x in (scores, pattern, z):
                 x.retain_grad()
+        name = type(module).__name__
+        if name == "OPTAttention":  # scales the queries itself
+            query = query / module.scaling
+        elif name == "GPTJAttention":
+            query, key = (separate_pairs(x, module.rotary_dim) for x in (query, key))
         self.calls.append((module, query, key, value, scores, pattern, z))
         return z.transpose(1, 2).contiguous(), pattern
 
@@ -90,10 +111,29 @@ AttentionInterface.register("recorded", lambda *a, **k: RECORDER(*a, **k))
 AttentionMaskInterface.register("recorded", eager_mask)
 
 
-def inverse_frequencies(params, width):
-    """theta^(-2i/K) in float64, with the llama3 stretching where the model has it."""
+def set_attention(model, name):
+    if model._can_set_attn_implementation():
+        model.set_attn_implementation(name)
+    else:
+        model.config._attn_implementation = name
+
+
+@contextlib.contextmanager
+def recorded(model):
+    """While active, every attention step goes through the recorder."""
+    set_attention(model, "recorded" if model._can_set_attn_implementation() else "eager")
+    with reference_encoders.own_attention(model, RECORDER):
+        with reference_decoders.own_attention(RECORDER):
+            yield
+
+
+def inverse_frequencies(params, width, length, positions):
+    """theta^(-2i/K) in float64, scaled, for a text of `length` tokens; and the factor on cos and
+    sin."""
     freq = params["rope_theta"] ** (-np.arange(0, width, 2, dtype=np.float64) / width)
     kind = params.get("rope_type", "default")
+    factor, attention = params.get("factor"), 1.0
+    original = params.get("original_max_position_embeddings")
     if kind == "llama3":
         factor, length = params["factor"], params["original_max_position_embeddings"]
         low, high = params["low_freq_factor"], params["high_freq_factor"]
@@ -104,34 +144,68 @@ def inverse_frequencies(params, width):
             wave > length / low, freq / factor, np.where(wave < length / high, freq, mixed)
         )
     elif kind == "linear":
-        freq = freq / params["factor"]
+        freq = freq / factor
+    elif kind == "yarn":
+        bounds = [
+            width * np.log(original / (turns * 2 * np.pi)) / (2 * np.log(params["rope_theta"]))
+            for turns in (params["beta_fast"], params["beta_slow"])
+        ]
+        if params.get("truncate", True):
+            bounds = [np.floor(bounds[0]), np.ceil(bounds[1])]
+        low, high = max(bounds[0], 0), min(bounds[1], width - 1)
+        ramp = np.clip((np.arange(width // 2) - low) / (high - low), 0, 1)
+        freq = freq / factor * ramp + freq * (1 - ramp)
+        attention = 0.1 * np.log(factor) + 1
+    elif kind == "longrope":
+        freq = freq / np.array(params["long_factor" if length > original else "short_factor"])
+        attention = math.sqrt(1 + math.log(positions / original) / math.log(original))
     elif kind != "default":
         raise ValueError(f"no float64 form of rope type {kind}")
-    return torch.from_numpy(freq)
+    return torch.from_numpy(freq), attention
 
 
-def exact_rotary(module):
+def exact_rotary(module, length):
     """Replaces the float32 tables of a rotary module by float64 ones, checked against them."""
+    if type(module).__name__ == "GPTJRotaryEmbedding":
+        exact_sincos(module)
+        return
     config = module.config
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     params = getattr(config, "rope_parameters", None) or {"rope_theta": config.rope_theta}
-    tables = {}
     if "rope_theta" in params:
-        tables[None] = inverse_frequencies(params, width)
-        buffers = {None: module.inv_freq}
+        made = getattr(module, "original_inv_freq", module.inv_freq)
+        sets, buffers = {None: params}, {None: made}
     else:
         kinds = sorted(set(config.layer_types))
-        tables = {kind: inverse_frequencies(params[kind], width) for kind in kinds}
+        sets = {kind: params[kind] for kind in kinds}
         buffers = {kind: getattr(module, f"{kind}_inv_freq") for kind in kinds}
-    for kind, table in tables.items():
-        assert torch.allclose(table, buffers[kind].double(), rtol=1e-5, atol=0), "rotary table"
+    tables, factors = {}, {}
+    for kind, chosen in sets.items():
+        turning = int(width * chosen.get("partial_rotary_factor", 1.0))
+        for n in (0, length):  # the module is made for short texts
+            tables[kind], factors[kind] = inverse_frequencies(
+                chosen, turning, n, config.max_position_embeddings
+            )
+            if n == 0:
+                near = torch.allclose(tables[kind], buffers[kind].double(), rtol=1e-5, atol=0)
+                assert near, "rotary table"
+    once = type(module).__name__ == "GptOssRotaryEmbedding"  # takes every angle once
 
     def forward(x, position_ids, layer_type=None):
         angle = position_ids[..., None].double() * tables[layer_type]
-        angle = torch.cat([angle, angle], dim=-1)
-        return angle.cos(), angle.sin()
+        angle = angle if once else torch.cat([angle, angle], dim=-1)
+        return angle.cos() * factors[layer_type], angle.sin() * factors[layer_type]
 
     module.forward = forward
+
+
+def exact_sincos(module):
+    """The same for a module that keeps sines beside cosines."""
+    freq, _ = inverse_frequencies({"rope_theta": 10000.0}, module.pos_embd_dim, 0, 0)
+    angle = torch.arange(module.max_positions).double()[:, None] * freq
+    table = torch.cat([angle.sin(), angle.cos()], dim=1)
+    assert torch.allclose(table, module.embed_positions.double(), atol=1e-5), "rotary table"
+    module.embed_positions = table
 
 
 @contextlib.contextmanager
@@ -180,6 +254,14 @@ OUTPUT = {
     "DistilBertSelfAttention": lambda name: name + ".out_lin",
     "GPT2Attention": lambda name: name + ".c_proj",
     "T5Attention": lambda name: name + ".o",
+    "GPTNeoSelfAttention": lambda name: name + ".out_proj",
+    "GPTJAttention": lambda name: name + ".out_proj",
+    "GPTNeoXAttention": lambda name: name + ".dense",
+    "OPTAttention": lambda name: name + ".out_proj",
+    "BloomAttention": lambda name: name + ".dense",
+    "FalconAttention": lambda name: name + ".dense",
+    "GPTBigCodeAttention": lambda name: name + ".c_proj",
+    "PhiAttention": lambda name: name + ".dense",
     "BartAttention": lambda name: name + ".out_proj",
     "MBartAttention": lambda name: name + ".out_proj",
     "MarianAttention": lambda name: name + ".out_proj",
@@ -240,13 +322,13 @@ def reset(model):
         model.base_model.set_attention_type(model.config.attention_type)
 
 
-def prepare(model):
+def prepare(model, length):
     """The model in float64, ready for evaluation, its float32 constants replaced."""
     model = model.double().eval()
     model.config.use_cache = False
     for module in model.modules():
         if type(module).__name__.endswith("RotaryEmbedding"):
-            exact_rotary(module)
+            exact_rotary(module, length)
         if hasattr(module, "embed_scale") and isinstance(module.embed_scale, torch.Tensor):
             module.embed_scale = torch.tensor(model.config.hidden_size**0.5, dtype=torch.float64)
     reset(model)
@@ -265,8 +347,8 @@ def logits_of(out):
 
 def run(model, inputs):
     """One document through the model; the arrays of the contract by name, in float64."""
-    model = prepare(model)
     tokens = inputs["input_ids"].shape[1]  # some models pad inside
+    model = prepare(model, tokens)
     both = model.config.is_encoder_decoder
     alone = "enc" if model.config.model_type in ENCODERS else "dec"
     stacks = STACKS if both else {alone: ""}
@@ -290,10 +372,16 @@ def run(model, inputs):
             )
             hooks.append(block.register_forward_hook(functools.partial(keep_next, short=short)))
         base = getattr(model.base_model, part) if part else model.base_model
+        base = base.decoder if model.config.model_type == "opt" else base
         hooks.append(
             base.register_forward_hook(
                 lambda m, a, out, s=short: streams.__setitem__(f"{s}.hidden", out.last_hidden_state)
             )
+        )
+    narrow = getattr(base, "project_out", None)
+    if narrow is not None:
+        hooks.append(
+            narrow.register_forward_pre_hook(lambda m, a: streams.__setitem__("wide", a[0]))
         )
     projected = {}
     for name, module in model.named_modules():
@@ -305,14 +393,15 @@ def run(model, inputs):
 
     with torch.no_grad(), double_precision():
         RECORDER.calls, RECORDER.extra = [], {}
-        model.set_attn_implementation("recorded")
-        with reference_encoders.own_attention(model, RECORDER):
+        with recorded(model):
             out = model(**inputs)
         calls, seen = RECORDER.calls, dict(projected)
         for hook in hooks:
             hook.remove()
-        model.set_attn_implementation("eager")
-        again = model(**inputs, output_attentions=True, output_hidden_states=True)
+        # Falcon's eager code adds ALiBi twice (reference_decoders.py): no maps to compare with.
+        maps = not getattr(model.config, "alibi", False)
+        set_attention(model, "eager" if maps else "sdpa")
+        again = model(**inputs, output_attentions=maps, output_hidden_states=True)
 
     names = {id(m): n for n, m in model.named_modules()}
     theirs = {
@@ -331,9 +420,10 @@ def run(model, inputs):
         outputs = head_outputs(weight, z[0])
         whole = outputs.sum(0) + (proj.bias if proj.bias is not None else 0)
         close(whole, seen[id(proj)].pop(0).reshape(whole.shape), f"{name} head outputs")
-        if model.config.model_type not in SPARSE:
+        if model.config.model_type not in SPARSE and maps:
             close(pattern, theirs[f"{stack}.{kind}"][layer], f"{name} pattern")
-        close(torch.softmax(scores, -1), pattern, f"{name} softmax")
+        sinks = getattr(module, "sinks", None)
+        close(softmax_with_sinks(scores, sinks), pattern, f"{name} softmax")
         for site, value in (
             ("q", q),
             ("k", k),
@@ -364,6 +454,8 @@ def run(model, inputs):
         for layer in range(len(states) - 2):
             close(streams[f"{short}.{layer}.resid"], states[layer + 1], f"{short}.{layer}.resid")
         close(streams[f"{short}.hidden"], states[-1], f"{short}.hidden")
+    if narrow is not None:  # a part of the read-out here
+        streams["dec.hidden"] = streams.pop("wide")
     arrays.update({name: value[0] for name, value in streams.items()})
     if logits_of(out) is not None:
         close(logits_of(out), logits_of(again), "logits")

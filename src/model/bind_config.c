@@ -63,6 +63,14 @@ static mha_status eval_keys(mha_binder *b, const mha_spec_words *keys, mha_value
     return MHA_OK;
 }
 
+static bool has_null(const mha_binder *b, const mha_spec_words *keys)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        if (json_is_null(json_object_get(b->checkpoint->config, keys->word[i])))
+            return true;
+    return false;
+}
+
 static mha_status eval_var(mha_binder *b, const mha_spec_var *v)
 {
     mha_value *out = &b->values[b->value_count];
@@ -74,8 +82,11 @@ static mha_status eval_var(mha_binder *b, const mha_spec_var *v)
     }
     if (!v->computed)
         MHA_TRY(eval_keys(b, keys, out, key));
-    if (*key == NULL && v->value != NULL)
-        MHA_TRY(mha_binder_value(b, v->value, v->line, out));
+    const mha_expr *fallback = v->value;
+    if (v->if_null != NULL && has_null(b, keys))
+        fallback = v->if_null;
+    if (*key == NULL && fallback != NULL)
+        MHA_TRY(mha_binder_value(b, fallback, v->line, out));
     else if (*key == NULL)
         return mha_fail(b->err, MHA_ERR_FORMAT, "%s: the key %s is missing", b->config_file,
                         keys->count > 0 ? keys->word[0] : v->name);

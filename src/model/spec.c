@@ -157,7 +157,24 @@ mha_status mha_spec_alternatives(mha_spec_parser *p, mha_spec_words *plain, mha_
     return words_copy(p, gguf, words[1], n[1]);
 }
 
-/* NAME KEY | KEY … [default EXPR], NAME = EXPR, or NAME[l] = EXPR */
+/* [default EXPR] [null EXPR] */
+static mha_status parse_fallbacks(mha_spec_parser *p, mha_spec_var *v)
+{
+    for (mha_spec_skip(p); *p->at != '\0'; mha_spec_skip(p)) {
+        const char *word;
+        MHA_TRY(mha_spec_word(p, &word, "default"));
+        const mha_expr **out = strcmp(word, "default") == 0 ? &v->value
+                               : strcmp(word, "null") == 0  ? &v->if_null
+                                                            : NULL;
+        if (out == NULL || *out != NULL)
+            return mha_fail(p->err, MHA_ERR_FORMAT, "expected \"default\" or \"null\", not \"%s\"",
+                            word);
+        MHA_TRY(mha_spec_expr(p, out));
+    }
+    return MHA_OK;
+}
+
+/* NAME KEY | KEY … [default EXPR] [null EXPR], NAME = EXPR, or NAME[l] = EXPR */
 static mha_status parse_var(mha_spec_parser *p)
 {
     mha_spec_var v = {.line = p->line};
@@ -176,14 +193,7 @@ static mha_status parse_var(mha_spec_parser *p)
         MHA_TRY(mha_spec_expr(p, &v.value));
     } else {
         MHA_TRY(mha_spec_alternatives(p, &v.keys, &v.gguf, "a config key"));
-        mha_spec_skip(p);
-        if (*p->at != '\0') {
-            const char *word;
-            MHA_TRY(mha_spec_word(p, &word, "default"));
-            if (strcmp(word, "default") != 0)
-                return mha_fail(p->err, MHA_ERR_FORMAT, "expected \"default\", not \"%s\"", word);
-            MHA_TRY(mha_spec_expr(p, &v.value));
-        }
+        MHA_TRY(parse_fallbacks(p, &v));
     }
     MHA_TRY(mha_spec_line_end(p));
     mha_spec *s = p->spec;

@@ -15,6 +15,7 @@
  *
  *   config
  *     NAME KEY | KEY… | gguf KEY… [default EXPR]    first key that is there and not null
+ *                                 [null EXPR]       when the only one that is there is null
  *     NAME = EXPR
  *     NAME[l] = EXPR        a value that may differ between layers
  *   require EXPR            refused, with the keys that EXPR reads, when it does not hold
@@ -76,7 +77,8 @@ typedef struct mha_spec_var {
     const char *name;
     size_t line;
     mha_spec_words keys, gguf;
-    const mha_expr *value; /* the default, or the whole definition; NULL: required */
+    const mha_expr *value;   /* the default, or the whole definition; NULL: required */
+    const mha_expr *if_null; /* NULL: as when the key is absent */
     bool computed;         /* NAME = EXPR */
     bool per_layer;        /* NAME[l] = EXPR, evaluated where it is used */
 } mha_spec_var;

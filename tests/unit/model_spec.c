@@ -91,7 +91,7 @@ static void test_mistakes(void **state)
         {5, "alias .weight", "alias needs two words"},
         {8, "D", "expected a config key"},
         {8, "D width |", "expected a config key"},
-        {8, "D width defalt 3", "expected \"default\", not \"defalt\""},
+        {8, "D width defalt 3", "expected \"default\" or \"null\", not \"defalt\""},
         {8, "D width default", "the line ends"},
         {8, "9D width", "the name \"9D\" is taken"},
         {8, "D+1 width", "\"D+1\" is not a name"},
