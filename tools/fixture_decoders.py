@@ -1,9 +1,12 @@
-"""Decoder-only models among the tiny models of make_fixtures.py: every axis on which they differ.
+"""Decoder-only models among the tiny models of make_fixtures.py, and what they write.
 
-Dims divide by nothing; lengths go beyond windows and beyond the original length of scaled rotary
-positions.
+There is a model for every axis on which they differ. Dims divide by nothing; lengths go beyond
+windows and beyond the original length of scaled rotary positions. `generate.0.npz` holds the
+`greedy` continuation of document 0, with the library's own cache, in float64.
 """
 
+import numpy as np
+import torch
 import transformers as tf
 
 PLAIN = dict(vocab_size=71, bos_token_id=0, eos_token_id=0)
@@ -337,3 +340,60 @@ MODELS = {
         (9,),
     ),
 }
+
+# One model of each family, and those whose attention changes as the text grows.
+WRITERS = (
+    "bigcode",
+    "bigcode-heads",
+    "bloom",
+    "falcon",
+    "falcon-groups",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "gpt-neo",
+    "gpt2-lm",
+    "gptj",
+    "llama-gqa",
+    "llama-rope3",
+    "llama-yarn",
+    "mistral",
+    "neox",
+    "olmo2",
+    "opt",
+    "opt-post",
+    "phi",
+    "phi3",
+    "phi3-long",
+    "qwen2",
+    "qwen3",
+    "smollm3",
+)
+LENGTH = 20
+
+
+def write_generation(name, model, doc, out):
+    """Greedy search; the choice must never hang on rounding. `model` is fresh, in float64.
+
+    Random models soon repeat one token for ever, so pairs of tokens may not come again; the end
+    token is one that is not written."""
+    model.generation_config = tf.GenerationConfig(no_repeat_ngram_size=2)
+    ids = torch.from_numpy(doc["input_ids"])[None]
+    written = model.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=LENGTH,
+        do_sample=False,
+        output_scores=True,
+        return_dict_in_generate=True,
+    )
+    for scores in written.scores:
+        first, second = scores[0].topk(2).values
+        assert first - second > 1e-3, (name, "two tokens are equally likely")
+    greedy = written.sequences[0, ids.shape[1] :].numpy().astype(np.int64)
+    end = next(i for i in range(model.config.vocab_size) if i not in greedy)
+    tf.GenerationConfig(no_repeat_ngram_size=2, eos_token_id=end).save_pretrained(out)
+    print(f"{name:18s} writes {' '.join(map(str, greedy))}")
+    np.savez_compressed(
+        out / "generate.0.npz", length=np.array([LENGTH], np.int64), greedy=greedy
+    )

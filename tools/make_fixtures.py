@@ -578,6 +578,9 @@ def make(name):
     docs = list(documents(config, lengths, seed))
     report = write_expected(model, docs, out)
     fixture_seq2seq.write_generation(model, name, docs, out)
+    if name in fixture_decoders.WRITERS:
+        fresh = getattr(tf, cls).from_pretrained(out, dtype=torch.float64)
+        fixture_decoders.write_generation(name, fresh, docs[0], out)
     size = sum(f.stat().st_size for f in out.iterdir())
     print(f"{name:18s} {size / 1024:6.0f} KB  normalised entropies {' '.join(report)}")
 

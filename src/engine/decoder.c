@@ -1,5 +1,7 @@
 /* decoder.c: generation step by step with a key/value cache. The prompt is one forward pass that
- * fills the cache; each step is a forward pass over one row that reads it. */
+ * fills the cache; each step is a forward pass over one row that reads it. Where rotary frequencies
+ * go by the length of the text, the step that crosses the length starts again from the first token.
+ */
 #include "base/fail.h"
 #include "base/mem.h"
 #include "engine/engine.h"
@@ -11,7 +13,7 @@ struct mha_decoder {
     float *logits;                 /* [V] */
     mha_kv_cache *cache;           /* [attn_count] */
     mha_document doc; /* the ids of the encoder, or of the prompt and then of one step */
-    int32_t id;       /* the token of the current step */
+    int32_t *fed;     /* [capacity] all tokens so far */
     mha_plan plan;
 };
 
@@ -21,6 +23,8 @@ static mha_status make_cache(mha_decoder *d, mha_err *err)
     void *p;
     MHA_TRY(mha_alloc(&p, info->attn_count, sizeof(mha_kv_cache), err));
     d->cache = p;
+    MHA_TRY(mha_alloc_raw(&p, d->capacity, sizeof *d->fed, err));
+    d->fed = p;
     for (size_t i = 0; i < info->attn_count; i++) {
         const mha_attn_info *a = &info->attn[i];
         size_t rows = a->kind == MHA_CROSS ? d->source : d->capacity;
@@ -86,6 +90,7 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
     d->capacity = capacity;
     d->source = mha_side_tokens(m, prompt, 0);
     d->doc = *prompt;
+    const int32_t *ids = last == 1 ? prompt->target_ids : prompt->ids;
     mha_watch nobody = {NULL, 0};
     mha_plan_make(&d->plan, m, &nobody, true);
     mha_status st = make_cache(d, err);
@@ -93,6 +98,7 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
         st = mha_alloc_raw(&p, m->info.vocab, sizeof(float), err);
     if (st == MHA_OK) {
         d->logits = p;
+        memcpy(d->fed, ids, n * sizeof *ids);
         st = advance(d, true, err);
     }
     if (st != MHA_OK) {
@@ -112,6 +118,7 @@ void mha_decoder_free(mha_decoder *d)
         mha_free(d->cache[i].v);
     }
     mha_free(d->cache);
+    mha_free(d->fed);
     mha_free(d->logits);
     mha_free(d);
 }
@@ -121,6 +128,7 @@ void mha_decoder_copy(mha_decoder *to, const mha_decoder *from)
     const mha_model_info *info = &from->e->model->info;
     to->past = from->past;
     memcpy(to->logits, from->logits, info->vocab * sizeof *to->logits);
+    memcpy(to->fed, from->fed, from->past * sizeof *to->fed);
     for (size_t i = 0; i < info->attn_count; i++) {
         const mha_attn_info *a = &info->attn[i];
         const mha_kv_cache *source = &from->cache[i];
@@ -143,6 +151,7 @@ mha_status mha_decoder_fork(mha_decoder **out, const mha_decoder *from, mha_err 
     mha_decoder *d = p;
     *d = *from;
     d->cache = NULL;
+    d->fed = NULL;
     d->logits = NULL;
     mha_status st = make_cache(d, err);
     if (st == MHA_OK)
@@ -162,18 +171,36 @@ const float *mha_decoder_logits(const mha_decoder *d)
     return d->logits;
 }
 
+/* Do the keys that are kept turn otherwise in a text of one more token? */
+static bool keys_change(const mha_decoder *d)
+{
+    const struct mha_model *m = d->e->model;
+    const mha_stack *stack = &m->stack[m->stack_count - 1];
+    for (uint32_t l = 0; l < stack->layers; l++)
+        for (size_t i = 0; i < stack->block[l].count; i++) {
+            const mha_step *s = &stack->block[l].step[i];
+            if (s->op == MHA_OP_ATTN && s->attn.rope_long != NULL &&
+                s->attn.rope_long_from == d->past)
+                return true;
+        }
+    return false;
+}
+
 mha_status mha_decoder_step(mha_decoder *d, int32_t id, mha_err *err)
 {
     if (d->past >= d->capacity)
         return mha_fail(err, MHA_ERR_LIMIT, "the generation is full: %zu tokens", d->capacity);
-    d->id = id;
+    size_t end = d->past + 1;
+    d->fed[d->past] = id;
+    if (keys_change(d))
+        d->past = 0;
     if (d->e->model->stack_count == 2) {
-        d->doc.target_ids = &d->id;
-        d->doc.target_n = 1;
+        d->doc.target_ids = d->fed + d->past;
+        d->doc.target_n = end - d->past;
         d->doc.target_special = NULL;
     } else {
-        d->doc.ids = &d->id;
-        d->doc.n = 1;
+        d->doc.ids = d->fed + d->past;
+        d->doc.n = end - d->past;
         d->doc.types = NULL;
         d->doc.special = NULL;
     }

@@ -46,7 +46,7 @@ static void list_add(char *list, size_t size, const char *word)
 static mha_status choose_family(mha_spec **out, const mha_checkpoint *c, const char *type,
                                 mha_err *err)
 {
-    char known[300] = "";
+    char known[440] = "";
     for (size_t i = 0; i < mha_family_count; i++) {
         mha_spec *s = NULL;
         MHA_TRY(parse_family(&s, i, err));
