@@ -79,8 +79,8 @@ typedef struct mha_spec_var {
     mha_spec_words keys, gguf;
     const mha_expr *value;   /* the default, or the whole definition; NULL: required */
     const mha_expr *if_null; /* NULL: as when the key is absent */
-    bool computed;         /* NAME = EXPR */
-    bool per_layer;        /* NAME[l] = EXPR, evaluated where it is used */
+    bool computed;           /* NAME = EXPR */
+    bool per_layer;          /* NAME[l] = EXPR, evaluated where it is used */
 } mha_spec_var;
 
 typedef struct mha_spec_check {

@@ -63,7 +63,7 @@ static void check_document(const writer *w, int n, size_t *texts)
         if (strcmp(a->name, "greedy") == 0)
             check_text(w, &f.doc, a, 1, length);
         else if (strncmp(a->name, "beam.", 5) == 0)
-            check_text(w, &f.doc, a, (size_t)atoi(a->name + 5), length);
+            check_text(w, &f.doc, a, strtoul(a->name + 5, NULL, 10), length);
         else
             continue;
         (*texts)++;

@@ -273,6 +273,19 @@ static double check_means(void **state, const opened *whole, const char *fixture
     return worst;
 }
 
+/* Where one norm goes over all heads, the others would change without some of them. */
+static bool cannot_slice(void **state, const opened *whole, const bool *remove)
+{
+    mha_err err = {0};
+    mha_pruned out;
+    mha_prune p = {.remove = remove, .force = true};
+    const char *path = tempdir_path(state, "sliced");
+    mha_status st = mha_prune_write(whole->m, path, &p, &out, NULL, NULL, &err);
+    if (st != MHA_OK && strstr(err.message, "mask them instead") == NULL)
+        fail_msg("%s", err.message);
+    return st != MHA_OK;
+}
+
 static void check_all(void **state, const char *model)
 {
     char path[1024], fixtures[128];
@@ -285,8 +298,15 @@ static void check_all(void **state, const char *model)
     bool *remove = calloc(n, sizeof *remove);
     double worst = 0;
     mark_group(&whole, remove, 0, 0, everywhere);
-    worst = fmax(worst, check_set(state, &whole, fixtures, remove, MHA_PRUNE_SLICE));
     worst = fmax(worst, check_set(state, &whole, fixtures, remove, MHA_PRUNE_MASK));
+    if (cannot_slice(state, &whole, remove)) {
+        print_message("note: %-22s masked differs by at most %.1e\n", model, worst);
+        assert_true(worst <= TOLERANCE);
+        free(remove);
+        close_model(&whole);
+        return;
+    }
+    worst = fmax(worst, check_set(state, &whole, fixtures, remove, MHA_PRUNE_SLICE));
     memset(remove, 0, n);
     for (uint32_t g = 0; g < whole.info->attn[last].kv_heads; g++)
         mark_group(&whole, remove, last, g, everywhere);
