@@ -295,13 +295,6 @@ const mha_curve_point *mha_curve_points(const mha_curve *c, size_t *count);
 const mha_unit_place *mha_curve_order(const mha_curve *c, size_t *count);
 const mha_curve_summary *mha_curve_summary_get(const mha_curve *c);
 
-/* Scores of heads [A, H] from a table that `importance` wrote, by its columns stack, kind, layer
- * and head (or group, or none: all heads of the group or layer get the score); heads that are not
- * in it are NaN. out holds A·H values. MHA_ERR_FORMAT: no such table or column, or a head that the
- * model does not have; MHA_ERR_ARG: the table names another model (its fingerprint). */
-mha_status mha_scores_read(double *out, const mha_model *model, const mha_table *table,
-                           const char *column, mha_err *err);
-
 /* --- checks ---------------------------------------------------------------------------------- */
 
 /* What a short run says about the engine on this model. */

@@ -33,6 +33,7 @@ mha_status mha_cmd_run(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_maps(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_heads(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_heatmap(mha_cli *cli, mha_err *err);
+mha_status mha_cmd_curve(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_importance(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_prune(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_help(mha_cli *cli, mha_err *err);

@@ -3,6 +3,7 @@
 #include "cli/importancetable.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static bool is_figure(const mha_output *out)
 {
@@ -24,12 +25,16 @@ static mha_status views_check(const mha_importancetable *t, const mha_output *ou
     return MHA_OK;
 }
 
-static mha_status measure(mha_importancetable *t, mha_err *err)
+static mha_status measure(mha_importancetable *t, const mha_output *out, mha_err *err)
 {
     mha_cli *cli = t->cli;
     for (size_t i = 0; i < t->count; i++) {
         mha_importance_options options = t->scoring.options;
         options.method = t->methods[i];
+        MHA_TRY(mha_partial_path(&t->partials[i], cli, out->path,
+                                 mha_importance_name(t->methods[i]), err));
+        options.partial = t->partials[i];
+        options.resume = mha_args_has(&cli->args, MHA_OPT_RESUME);
         mha_progress_start(&cli->bar, mha_importance_name(t->methods[i]));
         mha_status status =
             mha_importance_run(&t->results[i], cli->engine, cli->model, t->scoring.input.losses,
@@ -72,8 +77,12 @@ static mha_status run(mha_importancetable *t, const mha_output *out, const mha_c
     if (mha_args_has(&t->cli->args, MHA_OPT_DRY_RUN))
         return plan_print(t, err);
     mha_note_fed(t->cli);
-    MHA_TRY(measure(t, err));
-    return result_write(t, out, chart, err);
+    MHA_TRY(measure(t, out, err));
+    MHA_TRY(result_write(t, out, chart, err));
+    for (size_t i = 0; i < t->count; i++)
+        if (t->partials[i])
+            unlink(t->partials[i]); /* the result is safe */
+    return MHA_OK;
 }
 
 mha_status mha_cmd_importance(mha_cli *cli, mha_err *err)

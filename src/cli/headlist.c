@@ -107,7 +107,9 @@ typedef struct ranking {
 
 static mha_status columns_find(ranking *r, mha_err *err)
 {
-    static const char *const names[COLUMNS] = {"stack", "kind", "layer", "head", "score"};
+    const char *by = mha_args_get(&r->cli->args, MHA_OPT_BY);
+    const char *names[COLUMNS] = {"stack", "kind", "layer", r->unit == 1 ? "group" : "head",
+                                  by ? by : "score"};
     for (int c = 0; c < COLUMNS; c++) {
         r->column[c] = mha_table_find(r->table, names[c]);
         if (r->column[c] == MHA_NO_COLUMN && !(c == HEAD && r->unit == 2))

@@ -378,5 +378,7 @@ void mha_importancetable_release(mha_importancetable *t)
     mha_table_free(t->table);
     for (size_t i = 0; i < t->count; i++)
         mha_importance_free(t->results[i]);
+    for (size_t i = 0; i < t->count; i++)
+        mha_free(t->partials[i]);
     mha_scoring_release(&t->scoring);
 }

@@ -10,6 +10,7 @@ typedef struct mha_importancetable {
     mha_scoring scoring;
     mha_importance_method methods[MHA_METHOD_COUNT];
     mha_importance *results[MHA_METHOD_COUNT];
+    char *partials[MHA_METHOD_COUNT]; /* files of unfinished results, NULL: none */
     size_t count;
     const char *column; /* that sorts, is drawn as bars and charted */
     bool sorted, ascending;

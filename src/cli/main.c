@@ -57,6 +57,13 @@ const mha_command mha_commands[MHA_CMD_COUNT] = {
      "the sorted scores with their intervals.",
      "mha-inspect importance sample:shakespeare --text \"To be, or not to be\" --method "
      "ablate-zero"},
+    {MHA_CMD_CURVE, "curve", mha_cmd_curve, "the pruning experiment: loss against heads removed",
+     "MODEL INPUT [options]",
+     "Ranks the heads on the input, removes them step by step, the least important first, and "
+     "measures loss and metric on --eval documents, beside random orders and the opposite order. "
+     "--rescore ranks again at every step; --method greedy tries the removals. Ctrl-C keeps what "
+     "is there in a .partial file beside the output, and --resume goes on from it.",
+     "mha-inspect curve sample:shakespeare --text \"To be, or not to be\" --steps 4"},
     {MHA_CMD_PRUNE, "prune", mha_cmd_prune, "a smaller model, written to a directory",
      "MODEL -o DIRECTORY --heads LIST|--keep LIST|--fraction X|--budget X [options]",
      "Writes the model without some of its heads, in Hugging Face layout, and says which versions "

@@ -4,7 +4,7 @@ _mha_inspect()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap importance prune help" -- "$word"))
+        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap importance curve prune help" -- "$word"))
         return
     fi
     case $before in
@@ -41,6 +41,10 @@ _mha_inspect()
     --fraction) return ;;
     --budget) return ;;
     --scores) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --by) return ;;
+    --eval) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --steps) return ;;
+    --orders) return ;;
     --mode) COMPREPLY=($(compgen -W "slice mask" -- "$word")); return ;;
     --rows) return ;;
     --cols) return ;;
@@ -69,8 +73,9 @@ _mha_inspect()
     maps) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --sites --layers --heads --stack --kind --words -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     heads) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --words --special --per-document --by-layer --sort --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     heatmap) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --words --special --rows --cols --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    importance) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --per-document --by-layer --sort --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    prune) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --loss --logit-diff --mask-rate --unit --reference --keep --fraction --budget --scores --mode --fold-mean -o --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    importance) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --top --layers --heads --stack --kind --per-document --by-layer --sort --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --resume --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    curve) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --scores --by --eval --steps --rescore --orders --resume -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    prune) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --layers --heads --stack --kind --loss --logit-diff --mask-rate --unit --reference --keep --fraction --budget --scores --by --mode --fold-mean -o --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     help) options="--version --help" ;;
     *) return ;;
     esac

@@ -8,15 +8,16 @@
 #define HEADS   (1u << MHA_CMD_HEADS)
 #define HEATMAP (1u << MHA_CMD_HEATMAP)
 #define IMPORT  (1u << MHA_CMD_IMPORTANCE)
+#define CURVE   (1u << MHA_CMD_CURVE)
 #define PRUNE   (1u << MHA_CMD_PRUNE)
 #define HELP    (1u << MHA_CMD_HELP)
 
-#define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT | PRUNE)
+#define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT | CURVE | PRUNE)
 #define INPUT   (TOKENS | ENGINE)
 #define MODEL   (INFO | INPUT)
 #define PATTERN (MAPS | HEADS | HEATMAP)
-#define CHOICE  (PATTERN | IMPORT | PRUNE)
-#define SCORES  IMPORT
+#define CHOICE  (PATTERN | IMPORT | CURVE | PRUNE)
+#define SCORES  (IMPORT | CURVE)
 #define LOSS    (SCORES | PRUNE)
 #define TABLES  (HEADS | IMPORT)
 #define FIGURE  (HEADS | HEATMAP | IMPORT)
@@ -82,9 +83,8 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
     {MHA_OPT_SORT, MHA_GROUP_COMMAND, TABLES, "--sort", "COL", NULL,
      "orders rows by a column, largest first; -COL smallest first"},
     {MHA_OPT_METHOD, MHA_GROUP_COMMAND, SCORES, "--method", "M", "gradient",
-     "gradient fisher ablate-zero ablate-mean ablate-resample all-but-one dla shapley l0; "
-     "importance "
-     "takes several: M,M"},
+     "gradient fisher ablate-zero ablate-mean ablate-resample all-but-one shapley l0; importance "
+     "takes several: M,M; curve also takes greedy"},
     {MHA_OPT_LOSS, MHA_GROUP_COMMAND, LOSS, "--loss", "auto|next|masked|target|class|logit-diff",
      "auto", "what the model is to predict"},
     {MHA_OPT_LOGIT_DIFF, MHA_GROUP_COMMAND, LOSS, "--logit-diff", "A,B", NULL,
@@ -98,17 +98,29 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "ablate-mean, -resample, --fold-mean: documents that the replacement comes from"},
     {MHA_OPT_DRAWS, MHA_GROUP_COMMAND, SCORES, "--draws", "N", "by method",
      "ablate-resample: replacements of each document (10); shapley: pairs of orders of each"},
-    {MHA_OPT_BOOTSTRAP, MHA_GROUP_COMMAND, TABLES, "--bootstrap", "N", "2000",
+    {MHA_OPT_BOOTSTRAP, MHA_GROUP_COMMAND, TABLES | CURVE, "--bootstrap", "N", "2000",
      "resamples of the documents for intervals; 0: none"},
-    {MHA_OPT_CI, MHA_GROUP_COMMAND, TABLES, "--ci", "P", "0.95", "coverage of the intervals"},
+    {MHA_OPT_CI, MHA_GROUP_COMMAND, TABLES | CURVE, "--ci", "P", "0.95",
+     "coverage of the intervals"},
     {MHA_OPT_KEEP, MHA_GROUP_COMMAND, PRUNE, "--keep", "LIST", NULL, "all heads but these go"},
     {MHA_OPT_FRACTION, MHA_GROUP_COMMAND, PRUNE, "--fraction", "X", NULL,
      "this fraction of the heads goes, those of least score in --scores"},
     {MHA_OPT_BUDGET, MHA_GROUP_COMMAND, PRUNE, "--budget", "X", NULL,
      "heads go until this fraction of the attention's multiply-adds is left: by --scores, or by a "
      "search with gradients on the input"},
-    {MHA_OPT_SCORES, MHA_GROUP_COMMAND, PRUNE, "--scores", "F", NULL,
+    {MHA_OPT_SCORES, MHA_GROUP_COMMAND, CURVE | PRUNE, "--scores", "F", NULL,
      "a table that importance wrote, .json or .csv"},
+    {MHA_OPT_BY, MHA_GROUP_COMMAND, CURVE | PRUNE, "--by", "COL", "score",
+     "the column of --scores that ranks"},
+    {MHA_OPT_EVAL, MHA_GROUP_COMMAND, CURVE, "--eval", "F", "the input",
+     "documents that measure the curve, other than those that rank the heads"},
+    {MHA_OPT_STEPS, MHA_GROUP_COMMAND, CURVE, "--steps", "N", "10", "steps from all heads to none"},
+    {MHA_OPT_RESCORE, MHA_GROUP_COMMAND, CURVE, "--rescore", NULL, NULL,
+     "ranks the heads that are left again at every step"},
+    {MHA_OPT_ORDERS, MHA_GROUP_COMMAND, CURVE, "--orders", "N", "20",
+     "random orders for the band; 0: none"},
+    {MHA_OPT_RESUME, MHA_GROUP_COMMAND, SCORES, "--resume", NULL, NULL,
+     "continues an interrupted run from the .partial file beside its output"},
     {MHA_OPT_MODE, MHA_GROUP_COMMAND, PRUNE, "--mode", "slice|mask", "slice",
      "cut heads out of the weights, or set their output columns to 0"},
     {MHA_OPT_FOLD_MEAN, MHA_GROUP_COMMAND, PRUNE, "--fold-mean", NULL, NULL,

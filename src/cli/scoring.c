@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- options ---------------------------------------------------------------------------------
  */
@@ -133,6 +134,20 @@ static mha_status importance_options(mha_scoring *s, mha_err *err)
         MHA_TRY(mha_inputs_load_file(&s->reference, s->cli, reference, err));
     o->reference = reference ? s->reference.documents : NULL;
     o->reference_count = s->reference.count;
+    return MHA_OK;
+}
+
+mha_status mha_partial_path(char **out, const mha_cli *cli, const char *output, const char *name,
+                            mha_err *err)
+{
+    *out = NULL;
+    if (strcmp(output, "-") == 0)
+        return MHA_OK;
+    size_t n = strlen(output) + strlen(name) + sizeof "..partial";
+    MHA_TRY(mha_alloc((void **)out, n, 1, err));
+    snprintf(*out, n, "%s.%s.partial", output, name);
+    if (!mha_args_has(&cli->args, MHA_OPT_RESUME) && access(*out, F_OK) == 0)
+        mha_note(cli, "%s is there from an interrupted run; --resume would go on from it", *out);
     return MHA_OK;
 }
 

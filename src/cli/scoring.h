@@ -24,6 +24,11 @@ typedef struct mha_scoring {
 mha_status mha_methods_parse(mha_importance_method *out, size_t *count, const mha_args *args,
                              mha_err *err);
 
+/* "OUTPUT.NAME.partial" for a result that goes to a file, else NULL; owned (mha_free). Says so when
+ * such a file is there and nobody asked to resume. */
+mha_status mha_partial_path(char **out, const mha_cli *cli, const char *output, const char *name,
+                            mha_err *err);
+
 /* Opens model, engine, inputs and losses, and reads the options of both. A model without a read-out
  * and documents with nothing to predict are failures (exit 1). Release in any case. */
 mha_status mha_scoring_open(mha_scoring *s, mha_cli *cli, mha_err *err);
