@@ -111,7 +111,8 @@ check:
 
 ## check-oracle: every family against reference runs; prints the largest error of each model
 check-oracle: all $(B)/tests/oracle/families
-	@MHA_ROOT=. $(B)/tests/oracle/families 2>/dev/null | sed -n 's/^note: //p'
+	@MHA_ROOT=. $(B)/tests/oracle/families >$(B)/oracle.log 2>&1; code=$$?; \
+	sed -n 's/^note: //p' $(B)/oracle.log; exit $$code
 
 ## tests: builds everything that check runs
 tests: all $(test_programs) $(replay_programs) $(tool_programs) $(sample_programs)
