@@ -58,6 +58,10 @@ const char *mha_tokenizer_kind(const mha_tokenizer *t); /* "WordPiece", "byte-le
 /* A sentence that users should see: why the ids may differ from those of the model's own tokenizer.
  * NULL when there is no such reason. */
 const char *mha_tokenizer_note(const mha_tokenizer *t);
+/* *out (owned: mha_free of base) = the tokenizer of the GGUF file `path`, which t was opened from,
+ * as the text of a tokenizer.json; NULL with MHA_OK for other files and for kinds that are not
+ * byte-level BPE. */
+mha_status mha_tokenizer_export(char **out, const mha_tokenizer *t, const char *path, mha_err *err);
 /* The piece as stored ("##ing", "Ġthe"), borrowed; NULL when the id is not in the vocabulary. */
 const char *mha_tokenizer_piece(const mha_tokenizer *t, int32_t id);
 /* The raw bytes that the piece stands for, for labels: byte-level pieces mapped back to bytes (a

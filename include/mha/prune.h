@@ -25,6 +25,8 @@ typedef struct mha_prune {
     const float *const *mean; /* [A] of [H·K], means of z: what removed heads wrote on average,
                                  mean·W_O, goes into the output bias. NULL: nothing does */
     bool force;               /* replaces a directory that holds a model */
+    const char *tokenizer; /* text of a tokenizer.json to write beside the weights of a model that
+                              has none as a file (GGUF), or NULL */
 } mha_prune;
 
 /* Which versions of Transformers open what is written, as far as known: a bit set. This library

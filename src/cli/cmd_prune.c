@@ -306,11 +306,16 @@ static mha_status write_model(pruning *p, mha_err *err)
 {
     mha_cli *cli = p->cli;
     mha_pruned out;
+    char *tokenizer = NULL;
+    if (cli->tokenizer)
+        MHA_TRY(mha_tokenizer_export(&tokenizer, cli->tokenizer, cli->model_path, err));
+    p->request.tokenizer = tokenizer;
     mha_progress_start(&cli->bar, "writing");
     cli->writing = true;
     mha_status status =
         mha_prune_write(cli->model, p->path, &p->request, &out, mha_progress_step, &cli->bar, err);
     mha_progress_end(&cli->bar);
+    mha_free(tokenizer);
     MHA_TRY(status);
     steps_print(p, p->request.mode == MHA_PRUNE_MASK ? "masked" : "removed");
     printf("%-14s%zu of %zu\n", "heads", out.left, out.left + out.removed);

@@ -138,6 +138,8 @@ static mha_status copy_file(mha_save *s, const char *name, mha_err *err)
 mha_status mha_save_files(mha_save *s, mha_err *err)
 {
     names n = {.count = 0};
+    if (s->p->tokenizer != NULL)
+        MHA_TRY(mha_save_text(s, "tokenizer.json", s->p->tokenizer, strlen(s->p->tokenizer), err));
     if (s->m->checkpoint->gguf != NULL)
         return MHA_OK;
     mha_status status = names_read(&n, s->m->info.path, err);

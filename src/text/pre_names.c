@@ -114,8 +114,8 @@ const mha_pre_kind *mha_pre_kind_find(const char *name)
 
 static json_t *byte_level(int use_regex)
 {
-    return json_pack("{s:s, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "use_regex",
-                     use_regex);
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0,
+                     "trim_offsets", 1, "use_regex", use_regex);
 }
 
 static json_t *digits(int individual)
@@ -145,8 +145,9 @@ mha_status mha_pre_kind_describe(json_t **out, const mha_pre_kind *kind, mha_err
     json_t *steps = json_array();
     for (size_t i = 0; i < MHA_PRE_STEPS_MAX && kind->steps[i]; i++)
         failed |= json_array_append_new(steps, component(kind->steps[i]));
-    *out = json_pack("{s:{s:s, s:o}, s:{s:s}}", "pre_tokenizer", "type", "Sequence",
-                     "pretokenizers", steps, "decoder", "type", "ByteLevel");
+    *out = json_pack("{s:{s:s, s:o}, s:{s:s, s:b, s:b, s:b}}", "pre_tokenizer", "type", "Sequence",
+                     "pretokenizers", steps, "decoder", "type", "ByteLevel", "add_prefix_space", 0,
+                     "trim_offsets", 1, "use_regex", 1);
     if (*out && kind->nfc)
         failed |= json_object_set_new(*out, "normalizer", json_pack("{s:s}", "type", "NFC"));
     if (*out && !failed)

@@ -249,6 +249,20 @@ static mha_status read_merges(const mha_gguf *g, mha_bpe_merge **out, size_t *co
     return status;
 }
 
+/* What export.c needs to write the tokenizer as a tokenizer.json. */
+static mha_status keep_description(mha_tokenizer *t, const json_t *description,
+                                   const mha_pre_kind *pre, mha_err *err)
+{
+    char *copy, *text;
+    MHA_TRY(mha_tokenizer_dump(description, 0, &text, err));
+    mha_status status = mha_arena_strdup(&copy, &t->arena, text, err);
+    mha_free(text);
+    MHA_TRY(status);
+    t->description = copy;
+    t->ignore_merges = pre->ignore_merges;
+    return MHA_OK;
+}
+
 static mha_status build_gpt2(mha_tokenizer *t, const mha_gguf *g, const piece_list *list,
                              const mha_pre_kind *pre, json_t *description, mha_err *err)
 {
@@ -267,6 +281,7 @@ static mha_status build_gpt2(mha_tokenizer *t, const mha_gguf *g, const piece_li
     MHA_TRY(read_frame(&f, t, g, pre->add_bos, pre->around, err));
     f.doubled = pre->doubled;
     MHA_TRY(set_template(description, &f, err));
+    MHA_TRY(keep_description(t, description, pre, err));
     return mha_tokenizer_finish(t, description, err);
 }
 

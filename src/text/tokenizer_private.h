@@ -30,6 +30,10 @@ struct mha_tokenizer {
     bool byte_alphabet;            /* pieces are in the byte alphabet */
     int32_t roles[MHA_TOKEN_ROLES];
     const char *note;
+    /* For export.c, of byte-level BPE in GGUF files: the parts around the model, as JSON; else
+     * NULL. */
+    const char *description;
+    bool ignore_merges;
 };
 
 /* A description is an object with the members "normalizer", "pre_tokenizer", "post_processor" and
@@ -53,6 +57,8 @@ void mha_tokenizer_guess_roles(mha_tokenizer *t);
 /* A whole tokenizer.json; `file` is its name in messages. */
 mha_status mha_tokenizer_from_json(mha_tokenizer **out, const json_t *root, const char *file,
                                    mha_err *err);
+/* *out (mha_free) = the value as text. */
+mha_status mha_tokenizer_dump(const json_t *value, size_t flags, char **out, mha_err *err);
 /* Puts the name before a message of the layers below that does not start with it. Returns `status`.
  */
 mha_status mha_tokenizer_name_file(mha_err *err, mha_status status, const char *file);

@@ -142,6 +142,33 @@ static void check_gguf(const char *name)
     mha_filemap_close(&file);
 }
 
+/* The tokenizer of a GGUF file written as a tokenizer.json splits text in the same way. */
+static void check_export(const char *name)
+{
+    mha_err err;
+    char path[256], *text;
+    mha_tokenizer *t, *again;
+    snprintf(path, sizeof path, DATA "/%s.gguf", name);
+    if (mha_tokenizer_open(&t, path, &err) != MHA_OK ||
+        mha_tokenizer_export(&text, t, path, &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    assert_non_null(text);
+    if (mha_tokenizer_parse(&again, text, strlen(text), "tokenizer.json", &err) != MHA_OK)
+        fail_msg("%s", err.message);
+    check_cases(again, name, name);
+    mha_free(text);
+    mha_tokenizer_free(again);
+    mha_tokenizer_free(t);
+}
+
+static void exports(void **state)
+{
+    (void)state;
+    check_export("gpt2");
+    check_export("llama3");
+    check_export("smollm");
+}
+
 static void test_bert_uncased(void **state)
 {
     check_directory("bert-uncased", "bert-uncased");
@@ -187,10 +214,10 @@ static void test_smollm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bert_uncased), cmocka_unit_test(test_bert_cased),
-        cmocka_unit_test(test_gpt2),         cmocka_unit_test(test_roberta),
-        cmocka_unit_test(test_llama3),       cmocka_unit_test(test_qwen2),
-        cmocka_unit_test(test_smollm),
+        cmocka_unit_test(exports),         cmocka_unit_test(test_bert_uncased),
+        cmocka_unit_test(test_bert_cased), cmocka_unit_test(test_gpt2),
+        cmocka_unit_test(test_roberta),    cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_qwen2),      cmocka_unit_test(test_smollm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
