@@ -154,7 +154,7 @@ typedef struct mha_unit_place {
 } mha_unit_place;
 
 /* What a score estimates, `score` being ranked and `rise` the estimated rise of the loss when the
- * unit is removed (methods D1, D2, D5, D6, D3, E9); all over a document first, then the mean of
+ * unit is removed (methods D1, D2, D5, D6, D3); all over a document first, then the mean of
  * documents. */
 typedef enum mha_importance_method {
     MHA_GRADIENT = 0,    /* |∂L/∂gate|; rise −∂L/∂gate (Michel et al. 2019) */
@@ -163,8 +163,6 @@ typedef enum mha_importance_method {
     MHA_ABLATE_MEAN,     /* … with its mean over the reference's tokens in its place */
     MHA_ABLATE_RESAMPLE, /* … with another document's output at the same position; mean of draws */
     MHA_ALL_BUT_ONE,     /* rise when the unit is removed after all others of its attention step */
-    MHA_DLA,             /* what the unit's output adds to the logits straight, without later layers
-                            (norms frozen), to first order in the loss */
     MHA_SHAPLEY,         /* mean rise over random orders of removal (Held and Yang 2023) */
     MHA_L0,              /* chance that a learned gate stays open (Voita et al. 2019); no rise */
     MHA_METHOD_COUNT
@@ -202,11 +200,10 @@ typedef struct mha_importance_row {
 /* What a user should see beside the scores; NaN where the method has none. */
 typedef struct mha_importance_summary {
     size_t documents;
-    double loss;         /* of the whole model, mean of documents */
-    double reliability;  /* split-half rank correlation of the whole, see D11; NaN below four
-                            documents */
-    double completeness; /* DLA: largest |Σ components − logits| over documents, relative */
-    double efficiency;   /* SHAPLEY: |Σ scores − (loss without units − loss)|, relative */
+    double loss;        /* of the whole model, mean of documents */
+    double reliability; /* split-half rank correlation of the whole, see D11; NaN below four
+                           documents */
+    double efficiency;  /* SHAPLEY: |Σ scores − (loss without units − loss)|, relative */
     uint64_t multiply_adds, naive_multiply_adds; /* ABLATE_: as mha_ablation; 0: not counted */
 } mha_importance_summary;
 

@@ -21,7 +21,6 @@ static const char *const names[MHA_METHOD_COUNT] = {
     [MHA_ABLATE_MEAN] = "ablate-mean",
     [MHA_ABLATE_RESAMPLE] = "ablate-resample",
     [MHA_ALL_BUT_ONE] = "all-but-one",
-    [MHA_DLA] = "dla",
     [MHA_SHAPLEY] = "shapley",
     [MHA_L0] = "l0",
 };
@@ -133,8 +132,6 @@ mha_status mha_importance_conclude(mha_importance *m, mha_err *err)
 static mha_status check(const mha_importance *m, mha_err *err)
 {
     const mha_importance_options *o = &m->options;
-    if (o->method == MHA_DLA)
-        return mha_fail(err, MHA_ERR_UNSUPPORTED, "dla needs gradients that stop at norms");
     if ((unsigned)o->method >= MHA_METHOD_COUNT)
         return mha_fail(err, MHA_ERR_ARG, "unknown method of importance");
     if (!(o->confidence > 0 && o->confidence < 1))
@@ -349,10 +346,8 @@ mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_mod
         m->options.confidence = DEFAULT_CONFIDENCE;
     j.docs = mha_losses_documents(losses, &m->documents);
     m->samples = m->documents;
-    m->summary = (mha_importance_summary){.documents = m->documents,
-                                          .reliability = (double)NAN,
-                                          .completeness = (double)NAN,
-                                          .efficiency = (double)NAN};
+    m->summary = (mha_importance_summary){
+        .documents = m->documents, .reliability = (double)NAN, .efficiency = (double)NAN};
     mha_status st = run(&j, losses, err);
     mha_free(j.base);
     mha_free(j.loss);

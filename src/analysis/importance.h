@@ -46,7 +46,7 @@ typedef struct mha_importance_job {
 } mha_importance_job;
 
 /* Each fills score, rise and loss of the documents of a window. */
-mha_status mha_importance_gradient(mha_importance_job *j, mha_err *err); /* GRADIENT, FISHER, DLA */
+mha_status mha_importance_gradient(mha_importance_job *j, mha_err *err); /* GRADIENT, FISHER */
 mha_status mha_importance_ablate(mha_importance_job *j, mha_err *err);   /* ABLATE_… */
 mha_status mha_importance_all_but_one(mha_importance_job *j, mha_err *err);
 mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err);

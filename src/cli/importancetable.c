@@ -247,7 +247,6 @@ static mha_status summary_describe(const mha_importancetable *t, mha_meta *m, si
 {
     const mha_importance_summary *s = mha_importance_summary_get(t->results[result]);
     MHA_TRY(mha_meta_real(m, "split_half", s->reliability, err));
-    MHA_TRY(real_if_defined(m, "completeness_error", s->completeness, err));
     MHA_TRY(real_if_defined(m, "efficiency_error", s->efficiency, err));
     if (s->multiply_adds) {
         MHA_TRY(mha_meta_int(m, "multiply_adds", (int64_t)s->multiply_adds, err));

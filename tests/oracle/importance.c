@@ -295,8 +295,6 @@ static void test_ablate_resample(void **state)
 static void test_threads(void **state)
 {
     for (mha_importance_method method = MHA_GRADIENT; method < MHA_METHOD_COUNT; method++) {
-        if (method == MHA_DLA)
-            continue;
         bench one, three;
         size_t n;
         bench_open(&one, *state, 1);
