@@ -43,8 +43,8 @@ typedef struct mha_pruned {
 
 /* Whether the request can be met. MHA_ERR_ARG: no head is marked, or heads that share keys and
  * values with heads that stay: the message names the nearest request. MHA_ERR_UNSUPPORTED says what
- * else stands against it: a norm over all heads, weights that layers share, no bias to fold means
- * into, a GGUF file whose model has no Hugging Face form. */
+ * else stands against it: heads that no matrix W_O follows, a norm over all heads, weights that
+ * layers share, no bias to fold means into, a GGUF file whose model has no Hugging Face form. */
 mha_status mha_prune_check(const mha_model *model, const mha_prune *p, mha_err *err);
 /* The request nearest to p that groups of shared keys and values allow: out [A, H]; a group is
  * whole when at least half of it is asked for, and one is when nothing else would be left of the

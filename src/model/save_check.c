@@ -129,6 +129,15 @@ static mha_status check_groups(const mha_model *m, const mha_prune *p, mha_err *
 /* ---- what else stands against it --------------------------------------------------------------
  */
 
+/* Heads that are put side by side or averaged have no W_O in the file. */
+static bool has_projection(const struct mha_model *m, size_t attn)
+{
+    for (size_t i = 0; i < m->part_count; i++)
+        if (m->part[i].role == MHA_PART_OUTPUT && m->part[i].attn == attn)
+            return true;
+    return false;
+}
+
 static mha_status check_step(const struct mha_model *m, const mha_prune *p, size_t attn,
                              mha_err *err)
 {
@@ -137,6 +146,12 @@ static mha_status check_step(const struct mha_model *m, const mha_prune *p, size
     char name[48];
     snprintf(name, sizeof name, "%s.%s.%u", mha_stack_name(info->stack), mha_kind_name(info->kind),
              info->layer);
+    if (!has_projection(m, attn))
+        return mha_fail(
+            err, MHA_ERR_UNSUPPORTED,
+            "%s: no matrix follows the heads of %s: the layer above reads each of them in "
+            "its place, or their mean, so none can go",
+            m->info.path, name);
     bool over_all = a->q_norm.n > a->width || a->k_norm.n > a->width;
     if (p->mode == MHA_PRUNE_SLICE && over_all)
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
