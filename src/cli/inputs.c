@@ -215,9 +215,31 @@ static mha_status target_shifted(const mha_cli *cli, mha_input *in, mha_err *err
     return MHA_OK;
 }
 
+/* Marks the positions that --global lists. */
+static mha_status global_mark(const mha_cli *cli, mha_input *in, mha_err *err)
+{
+    const char *at = mha_args_get(&cli->args, MHA_OPT_GLOBAL);
+    if (at == NULL)
+        return MHA_OK;
+    MHA_TRY(mha_alloc((void **)&in->global, in->source.n, sizeof *in->global, err));
+    for (at += strspn(at, " "); *at != '\0'; at += strspn(at, ", ")) {
+        const char *end;
+        uint64_t position;
+        if (!mha_parse_uint(at, &position, &end) || strchr(", ", *end) == NULL)
+            return mha_fail(err, MHA_ERR_ARG, "--global: '%.20s' is no list of positions", at);
+        if (position >= in->source.n)
+            return mha_fail(err, MHA_ERR_LIMIT, "--global: position %" PRIu64 " of %zu tokens",
+                            position, in->source.n);
+        in->global[position] = 1;
+        at = end;
+    }
+    return MHA_OK;
+}
+
 static mha_document input_document(const mha_input *in)
 {
-    mha_document d = {.ids = in->source.id, .n = in->source.n, .types = in->source.type};
+    mha_document d = {
+        .ids = in->source.id, .n = in->source.n, .types = in->source.type, .global = in->global};
     if (in->has_special)
         d.special = in->source.special;
     if (in->has_target) {
@@ -233,6 +255,7 @@ static void input_release(mha_input *in)
     mha_tokens_release(&in->source);
     mha_tokens_release(&in->target);
     mha_tokens_release(&in->unmasked);
+    mha_free(in->global);
 }
 
 /* One document: appended, or skipped with a note when it is one of several. */
@@ -248,6 +271,8 @@ static mha_status input_add(mha_inputs *all, mha_cli *cli, const mha_source *s, 
         tokens_cut(&in.unmasked, true, limit);
     if (status == MHA_OK)
         status = target_shifted(cli, &in, &own);
+    if (status == MHA_OK)
+        status = global_mark(cli, &in, &own);
     mha_document d = input_document(&in);
     if (status == MHA_OK)
         status = mha_engine_check(cli->engine, &d, &own);

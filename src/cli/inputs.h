@@ -17,6 +17,7 @@ typedef struct mha_input {
     bool has_special;    /* the special flags mean something */
     mha_tokens unmasked; /* with truths: the text behind the masks; empty when it was not given */
     int32_t label;       /* with truths: the class, −1: none */
+    uint8_t *global;     /* [source.n] owned, of --global; NULL: not given */
 } mha_input;
 
 typedef struct mha_inputs {

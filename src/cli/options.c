@@ -44,6 +44,8 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "cuts a document after N tokens, and says so"},
     {MHA_OPT_NO_SPECIAL, MHA_GROUP_INPUT, INPUT, "--no-special", NULL, NULL,
      "leaves out the tokenizer's own special tokens"},
+    {MHA_OPT_GLOBAL, MHA_GROUP_INPUT, INPUT, "--global", "LIST", "the model's own",
+     "positions of tokens with global attention, as in 0,5, in every document"},
 
     {MHA_OPT_PROGRAM, MHA_GROUP_COMMAND, INFO, "--program", NULL, NULL,
      "prints the block program with its shapes and tensors"},

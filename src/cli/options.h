@@ -33,6 +33,7 @@ typedef enum mha_option_id {
     MHA_OPT_MAX_DOCS,
     MHA_OPT_MAX_TOKENS,
     MHA_OPT_NO_SPECIAL,
+    MHA_OPT_GLOBAL,
     MHA_OPT_PROGRAM,
     MHA_OPT_TENSORS,
     MHA_OPT_HASH,
