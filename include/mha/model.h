@@ -26,12 +26,13 @@ const char *mha_kind_name(mha_kind kind);       /* "self", "cross" */
 /* What the model's read-out gives; NONE: hidden states only. */
 typedef enum mha_head_kind {
     MHA_HEAD_NONE = 0,
-    MHA_HEAD_NEXT,   /* logits of the next token at every position */
-    MHA_HEAD_MASKED, /* logits of the token at every position (masked language model) */
-    MHA_HEAD_CLASS,  /* one row of class logits a document */
-    MHA_HEAD_TARGET, /* next-token logits of a decoder that reads an encoder */
-    MHA_HEAD_TOKEN,  /* class logits at every position; 1 class: of a yes */
-    MHA_HEAD_SPAN    /* logits of an answer's start and end at every position */
+    MHA_HEAD_NEXT,     /* logits of the next token at every position */
+    MHA_HEAD_MASKED,   /* logits of the token at every position (masked language model) */
+    MHA_HEAD_CLASS,    /* one row of class logits a document */
+    MHA_HEAD_TARGET,   /* next-token logits of a decoder that reads an encoder */
+    MHA_HEAD_TOKEN,    /* class logits at every position; 1 class: of a yes */
+    MHA_HEAD_SPAN,     /* logits of an answer's start and end at every position */
+    MHA_HEAD_EMBEDDING /* one vector a document, in the place of logits */
 } mha_head_kind;
 
 /* The heads of one attention step. */
@@ -50,6 +51,15 @@ typedef struct mha_attn_info {
     bool edges;               /* a node sees the sources of its edges: mha_graph_edges */
     bool self_loops;          /* with edges: and itself, by the model's own edges */
 } mha_attn_info;
+
+/* What a model reads instead of token ids: pictures, spectra. channels 0: it reads ids. */
+typedef struct mha_signal_info {
+    uint32_t channels, height, width; /* of a document's features [channels, height, width] */
+    uint32_t rows;                    /* that they become in the first stack: the document's n */
+    uint32_t
+        extra; /* the first of these rows stand for no part of them: class and register tokens */
+    uint32_t patch; /* side of the squares that the other rows stand for, line by line; 0: none */
+} mha_signal_info;
 
 typedef struct mha_model_info {
     const char *path, *family, *format; /* "bert", "safetensors" */
@@ -72,6 +82,7 @@ typedef struct mha_model_info {
     char fingerprint[65];      /* SHA-256 over config, tensor names, types and shapes */
     const mha_attn_info *attn; /* [attn_count] every attention step in running order */
     size_t attn_count;
+    mha_signal_info signal;
     int32_t decoder_start; /* id that a decoder with memory starts from, −1: none */
     int32_t eos;           /* id that ends generation by the config, −1: unknown */
     int32_t pad;           /* −1: unknown */

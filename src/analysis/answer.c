@@ -132,6 +132,7 @@ static size_t positions(const mha_model_info *info, const mha_document *doc, int
             out[t] = t;
         return doc->n;
     case MHA_HEAD_SPAN:
+    case MHA_HEAD_EMBEDDING:
     case MHA_HEAD_NONE:
         break;
     }
@@ -188,7 +189,7 @@ mha_status mha_answers_new(mha_answers **out, const mha_model *model, const mha_
     size_t width = info->classes > 0 ? info->classes : info->vocab;
     mha_answers *a;
     *out = NULL;
-    if (info->head == MHA_HEAD_NONE)
+    if (info->head == MHA_HEAD_NONE || info->head == MHA_HEAD_EMBEDDING)
         return mha_fail(err, MHA_ERR_UNSUPPORTED, "%s: the model has no head: it gives no answer",
                         info->path);
     if (info->head == MHA_HEAD_SPAN)

@@ -212,7 +212,7 @@ static mha_status kind_choose(mha_losses *l, mha_err *err)
                                         [MHA_HEAD_CLASS] = MHA_LOSS_CLASS,
                                         [MHA_HEAD_TARGET] = MHA_LOSS_TARGET};
     mha_loss_options *o = &l->options;
-    if (l->info->head == MHA_HEAD_NONE)
+    if (l->info->head == MHA_HEAD_NONE || l->info->head == MHA_HEAD_EMBEDDING)
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
                         "the model has no read-out, so there is no loss to measure");
     if (o->kind == MHA_LOSS_AUTO)

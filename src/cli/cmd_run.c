@@ -62,11 +62,12 @@ mha_status mha_cmd_run(mha_cli *cli, mha_err *err)
                           "answers that are spans are not read out; 'maps --sites logits' "
                           "gives the logits of their starts and ends");
     bool arrays = MHA_FORMATS_ARRAY & MHA_FORMAT_BIT(out.format);
-    if (arrays && head != MHA_HEAD_NONE)
+    bool embedding = head == MHA_HEAD_NONE || head == MHA_HEAD_EMBEDDING;
+    if (arrays && !embedding)
         return mha_fail(err, MHA_ERR_ARG, "only embeddings are arrays; for logits see 'maps'");
     if (mha_args_has(args, MHA_OPT_DRY_RUN))
         return dry_run(cli, err);
-    if (head == MHA_HEAD_NONE)
+    if (embedding)
         return mha_answer_embedding(cli, &out, err);
     mha_table *t = NULL;
     mha_status status = table_make(&t, cli, err);

@@ -1,5 +1,5 @@
-/* embedding.c: one vector a document from a model without a head: the rows of its last hidden
- * states, pooled as the checkpoint says. */
+/* embedding.c: one vector a document: the model's own embedding, or from a model without a head the
+ * rows of its last hidden states, pooled as the checkpoint says. */
 #include "cli/answers.h"
 
 #include "base/fail.h"
@@ -68,7 +68,9 @@ static mha_status embedding_run(embedding *e, mha_err *err)
     if (mha_mul_overflows(cli->inputs.count, e->width, &total))
         return mha_fail(err, MHA_ERR_NOMEM, "out of memory");
     MHA_TRY(mha_alloc((void **)&e->vectors, total, sizeof *e->vectors, err));
-    mha_probe probe = {.sites = 1u << MHA_SITE_HIDDEN, .deliver = pool_deliver, .context = e};
+    bool own = cli->info->head == MHA_HEAD_EMBEDDING;
+    mha_site site = own ? MHA_SITE_LOGITS : MHA_SITE_HIDDEN;
+    mha_probe probe = {.sites = 1u << site, .deliver = pool_deliver, .context = e};
     const mha_probe *probes[] = {&probe};
     MHA_TRY(mha_run_documents(cli, cli->inputs.documents, cli->inputs.count, probes, 1, err));
     for (size_t d = 0; e->sentence.normalise && d < cli->inputs.count; d++)
@@ -122,8 +124,9 @@ static mha_status arrays_write(const embedding *e, const mha_output *out, mha_er
 
 mha_status mha_answer_embedding(mha_cli *cli, const mha_output *out, mha_err *err)
 {
-    embedding e = {.cli = cli, .width = cli->info->width};
-    mha_status status = mha_model_sentence(cli->model, &e.sentence, err);
+    bool own = cli->info->head == MHA_HEAD_EMBEDDING;
+    embedding e = {.cli = cli, .width = own ? cli->info->classes : cli->info->width};
+    mha_status status = own ? MHA_OK : mha_model_sentence(cli->model, &e.sentence, err);
     if (status == MHA_OK)
         status = embedding_run(&e, err);
     if (status == MHA_OK)

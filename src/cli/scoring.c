@@ -201,7 +201,7 @@ mha_status mha_scoring_open(mha_scoring *s, mha_cli *cli, mha_err *err)
 {
     *s = (mha_scoring){.cli = cli};
     MHA_TRY(mha_open_model(cli, err));
-    if (cli->info->head == MHA_HEAD_NONE)
+    if (cli->info->head == MHA_HEAD_NONE || cli->info->head == MHA_HEAD_EMBEDDING)
         return mha_cannot(cli, err, "%s has no read-out, so there is no loss to measure",
                           cli->args.operand);
     MHA_TRY(mha_open_engine(cli, err));

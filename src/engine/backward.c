@@ -7,11 +7,11 @@
 
 /* LOGITS is not here: the read-out differentiates it on the spot (readout.c). */
 static const mha_op_backward ops[MHA_OP_COUNT] = {
-    [MHA_OP_EMBED] = mha_op_embed_back, [MHA_OP_LINEAR] = mha_op_linear_back,
-    [MHA_OP_NORM] = mha_op_norm_back,   [MHA_OP_ATTN] = mha_op_attn_back,
-    [MHA_OP_MLP] = mha_op_mlp_back,     [MHA_OP_ACT] = mha_op_act_back,
-    [MHA_OP_SCALE] = mha_op_scale_back, [MHA_OP_ADD] = mha_op_add_back,
-    [MHA_OP_POOL] = mha_op_pool_back,
+    [MHA_OP_EMBED] = mha_op_embed_back,   [MHA_OP_CONV] = mha_op_conv_back,
+    [MHA_OP_LINEAR] = mha_op_linear_back, [MHA_OP_NORM] = mha_op_norm_back,
+    [MHA_OP_ATTN] = mha_op_attn_back,     [MHA_OP_MLP] = mha_op_mlp_back,
+    [MHA_OP_ACT] = mha_op_act_back,       [MHA_OP_SCALE] = mha_op_scale_back,
+    [MHA_OP_ADD] = mha_op_add_back,       [MHA_OP_POOL] = mha_op_pool_back,
 };
 
 static const mha_scratch gradient_scratch[MHA_REGISTER_COUNT] = {

@@ -21,6 +21,7 @@ typedef struct mha_backward {
 
 typedef mha_status (*mha_op_backward)(mha_backward *b, const mha_saved *s, mha_err *err);
 mha_status mha_op_embed_back(mha_backward *b, const mha_saved *s, mha_err *err);
+mha_status mha_op_conv_back(mha_backward *b, const mha_saved *s, mha_err *err);
 mha_status mha_op_linear_back(mha_backward *b, const mha_saved *s, mha_err *err);
 mha_status mha_op_norm_back(mha_backward *b, const mha_saved *s, mha_err *err);
 mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err);

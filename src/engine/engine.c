@@ -93,6 +93,19 @@ static mha_status check_ids(const mha_engine *e, const int32_t *ids, size_t n, c
     return MHA_OK;
 }
 
+static mha_status check_source(const mha_engine *e, const mha_document *doc, mha_err *err)
+{
+    const mha_signal_info *f = &e->model->info.signal;
+    if (f->channels == 0 && doc->features != NULL)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads token ids, not features");
+    if (f->channels == 0)
+        return check_ids(e, doc->ids, doc->n, "the text", err);
+    if (doc->features == NULL || doc->n != f->rows)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads features [%u, %u, %u], not token ids",
+                        f->channels, f->height, f->width);
+    return MHA_OK;
+}
+
 /* A read-out at a certain token needs one. */
 static mha_status check_pool(const struct mha_model *m, const mha_document *doc, mha_err *err)
 {
@@ -132,7 +145,7 @@ static mha_status check(const mha_engine *e, const mha_document *doc, bool needs
         return check_graph(m, doc, err);
     if (doc->graph != NULL)
         return mha_fail(err, MHA_ERR_ARG, "the model reads tokens, not a graph (--graph)");
-    MHA_TRY(check_ids(e, doc->ids, doc->n, "the text", err));
+    MHA_TRY(check_source(e, doc, err));
     for (size_t i = 0; doc->types != NULL && i < doc->n; i++)
         if (doc->types[i] != 0 && doc->types[i] >= m->types)
             return mha_fail(err, MHA_ERR_LIMIT,

@@ -256,6 +256,7 @@ mha_status mha_forward_deliver(const mha_forward *f, const mha_watch *watch, mha
 /* One op = one file with its forward (and its backward beside it). */
 typedef mha_status (*mha_op_forward)(mha_forward *f, const mha_step *s, mha_err *err);
 mha_status mha_op_embed(mha_forward *f, const mha_step *s, mha_err *err);
+mha_status mha_op_conv(mha_forward *f, const mha_step *s, mha_err *err);
 mha_status mha_op_linear(mha_forward *f, const mha_step *s, mha_err *err);
 mha_status mha_op_norm(mha_forward *f, const mha_step *s, mha_err *err);
 mha_status mha_op_attn(mha_forward *f, const mha_step *s, mha_err *err);

@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const mha_op_forward ops[MHA_OP_COUNT] = {
-    [MHA_OP_EMBED] = mha_op_embed,   [MHA_OP_LINEAR] = mha_op_linear, [MHA_OP_NORM] = mha_op_norm,
-    [MHA_OP_ATTN] = mha_op_attn,     [MHA_OP_MLP] = mha_op_mlp,       [MHA_OP_ACT] = mha_op_act,
-    [MHA_OP_SCALE] = mha_op_scale,   [MHA_OP_ADD] = mha_op_add,       [MHA_OP_POOL] = mha_op_pool,
-    [MHA_OP_LOGITS] = mha_op_logits,
+    [MHA_OP_EMBED] = mha_op_embed, [MHA_OP_CONV] = mha_op_conv,     [MHA_OP_LINEAR] = mha_op_linear,
+    [MHA_OP_NORM] = mha_op_norm,   [MHA_OP_ATTN] = mha_op_attn,     [MHA_OP_MLP] = mha_op_mlp,
+    [MHA_OP_ACT] = mha_op_act,     [MHA_OP_SCALE] = mha_op_scale,   [MHA_OP_ADD] = mha_op_add,
+    [MHA_OP_POOL] = mha_op_pool,   [MHA_OP_LOGITS] = mha_op_logits,
 };
 
 void mha_forward_place(const mha_forward *f, char *out, size_t cap)

@@ -30,8 +30,16 @@ static size_t table_row(const mha_forward *f, const mha_embed_args *a, size_t d,
         break;
     case MHA_EMBED_TYPE:
         return !target && doc->types != NULL ? doc->types[t] : 0;
+    case MHA_EMBED_ROW:
+        return t - a->offset;
     }
     return 0;
+}
+
+/* Rows that a table of rows has nothing for. */
+static bool has_none(const mha_embed_args *a, size_t t)
+{
+    return a->kind == MHA_EMBED_ROW && (t < a->offset || t - a->offset >= a->table.out);
 }
 
 static const int32_t *document_ids(const mha_forward *f, size_t d)
@@ -67,6 +75,8 @@ static mha_status embed_rows(void *context, size_t task, size_t worker, mha_err 
     for (size_t r = first; r < end && r < side->total; r++) {
         while (r >= side->offset[d + 1])
             d++;
+        if (has_none(j->a, r - side->offset[d]))
+            continue;
         float *y = j->dst + r * D, *x = j->add ? j->row + worker * D : y;
         mha_weight_row(k, &j->a->table, table_row(j->f, j->a, d, r - side->offset[d]), x);
         if (is_dropped(j->f, j->a, d, r - side->offset[d]))
@@ -132,7 +142,7 @@ mha_status mha_op_embed_back(mha_backward *b, const mha_saved *s, mha_err *err)
         float factor = document_factor(f, a, d);
         for (size_t r = side->offset[d]; r < side->offset[d + 1]; r++) {
             size_t t = r - side->offset[d];
-            if (!is_dropped(f, a, d, t))
+            if (!has_none(a, t) && !is_dropped(f, a, d, t))
                 f->k->axpy(mha_weights_row(b->weights, &a->table, table_row(f, a, d, t)), factor,
                            b->d[s->step->dst] + r * D, D);
         }

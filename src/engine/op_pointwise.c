@@ -83,7 +83,8 @@ mha_status mha_op_norm_back(mha_backward *b, const mha_saved *s, mha_err *err)
     return run_back(b, s, norm_rows_back, err);
 }
 
-/* ---- ACT: y = f(x); SCALE: y = factor·x ------------------------------------------------------ */
+/* ---- ACT: y = f(x); SCALE: y = factor·x or w ⊙ x
+ * ------------------------------------------------------ */
 
 static mha_status copy_rows(const pointwise *p, mha_row_range rows)
 {
@@ -123,12 +124,22 @@ mha_status mha_op_act_back(mha_backward *b, const mha_saved *s, mha_err *err)
     return run_back(b, s, act_rows_back, err);
 }
 
+/* The same forward and back: x becomes factor·x or w ⊙ x in place. */
+static void scale_in_place(const mha_kernels *k, const mha_scale_args *a, float *x, size_t rows,
+                           size_t width)
+{
+    if (a->w == NULL)
+        k->scale(x, rows * width, a->by);
+    for (size_t r = 0; a->w != NULL && r < rows; r++)
+        k->mul(x + r * width, a->w, width);
+}
+
 static mha_status scale_rows(void *context, mha_row_range rows, mha_err *err)
 {
     (void)err;
     const pointwise *p = context;
     copy_rows(p, rows);
-    p->f->k->scale(p->dst + rows.first * p->width, rows.count * p->width, p->s->scale);
+    scale_in_place(p->f->k, &p->s->scale, p->dst + rows.first * p->width, rows.count, p->width);
     return MHA_OK;
 }
 
@@ -144,7 +155,7 @@ static mha_status scale_rows_back(void *context, mha_row_range rows, mha_err *er
     size_t first = rows.first * p->s->width, n = rows.count * p->s->width;
     if (p->dx != p->dy)
         p->b->f->k->widen[MHA_F32](p->dx + first, p->dy + first, n);
-    p->b->f->k->scale(p->dx + first, n, p->s->step->scale);
+    scale_in_place(p->b->f->k, &p->s->step->scale, p->dx + first, rows.count, p->s->width);
     return MHA_OK;
 }
 

@@ -6,7 +6,7 @@
 
 bool mha_pool_row(const mha_pool_args *a, const mha_document *doc, size_t rows, size_t *row)
 {
-    *row = a->kind == MHA_POOL_LAST ? rows - 1 : 0;
+    *row = a->kind == MHA_POOL_LAST ? rows - 1 : a->skip;
     if (a->kind != MHA_POOL_TOKEN)
         return true;
     for (size_t i = doc->n < rows ? doc->n : rows; i > 0; i--)
@@ -25,8 +25,10 @@ static mha_status pooled_rows(const mha_forward *f, const mha_pool_args *a, size
     size_t row;
     *first = side->offset[d];
     *end = side->offset[d + 1];
-    if (a->kind == MHA_POOL_MEAN)
+    if (a->kind == MHA_POOL_MEAN) {
+        *first += a->skip;
         return MHA_OK;
+    }
     if (!mha_pool_row(a, &f->docs[d], *end - *first, &row))
         return mha_fail(err, MHA_ERR_LIMIT, "document %zu: no token %u, which the model reads",
                         f->first_document + d, a->id);

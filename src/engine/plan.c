@@ -192,6 +192,13 @@ static void step_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
     case MHA_OP_MLP:
         mlp_cost(c, &s->mlp, rows);
         break;
+    case MHA_OP_CONV:
+        rows = b->count * s->conv.rows;
+        need(c, registers[s->dst], rows * s->conv.w.out);
+        need(c, MHA_SCRATCH_LINEAR, rows * s->conv.w.out);
+        c->multiply_adds += matrix(&s->conv.w, rows);
+        need_wide(c, &s->conv.w);
+        break;
     case MHA_OP_LINEAR:
         c->multiply_adds += matrix(&s->linear.w, rows);
         need(c, MHA_SCRATCH_LINEAR, rows * s->linear.w.out);

@@ -46,6 +46,8 @@ mha_status mha_readout_check_all(const mha_engine *e, const mha_document *docs, 
     if (m->info.head == MHA_HEAD_SPAN)
         return mha_fail(err, MHA_ERR_ARG,
                         "the model reads out where an answer starts and ends: no loss is defined");
+    if (m->info.head == MHA_HEAD_EMBEDDING)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads out an embedding: no loss is defined");
     if (m->head.step[m->head.count - 1].logits.w.out == 1)
         return mha_fail(err, MHA_ERR_ARG, "the model's read-out is one number: no loss is defined");
     for (size_t d = 0; d < count; d++) {

@@ -129,13 +129,9 @@ static mha_status read_labels(mha_binder *b)
 
 static mha_status bind_head(mha_binder *b)
 {
-    static const char *const names[] = {"none",
-                                        "language model",
-                                        "masked language model",
-                                        "sequence classifier",
-                                        "language model",
-                                        "token classifier",
-                                        "answer span"};
+    static const char *const names[] = {
+        "none",           "language model",   "masked language model", "sequence classifier",
+        "language model", "token classifier", "answer span",           "embedding"};
     struct mha_model *m = b->model;
     m->info.head_name = names[MHA_HEAD_NONE];
     for (size_t i = 0; i < b->spec->head_count; i++) {
@@ -157,9 +153,11 @@ static mha_status bind_head(mha_binder *b)
         if (head->kind == MHA_HEAD_TOKEN && m->features > 0)
             m->info.head_name = "node classifier";
         if (head->kind != MHA_HEAD_CLASS && head->kind != MHA_HEAD_TOKEN &&
-            head->kind != MHA_HEAD_SPAN)
+            head->kind != MHA_HEAD_SPAN && head->kind != MHA_HEAD_EMBEDDING)
             return MHA_OK;
         m->info.classes = last->logits.w.out;
+        if (head->kind == MHA_HEAD_EMBEDDING)
+            return MHA_OK;
         if (head->kind != MHA_HEAD_SPAN)
             return read_labels(b);
         if (m->info.classes != 2)

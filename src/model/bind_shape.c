@@ -68,6 +68,10 @@ mha_status mha_bind_shape_check(const mha_binder *b, const mha_spec_slot *slot,
     memcpy(values, bound->dims, sizeof values);
     dims[bound->rows_at] = slot->from != NULL ? slot->from : slot->shape[bound->rows_at];
     values[bound->rows_at] = slot->from != NULL ? r->of : bound->dims[bound->rows_at];
+    if (slot->columns != NULL) {
+        dims[1] = slot->columns;
+        values[1] = bound->columns;
+    }
     if (in_out) {
         const mha_expr *out = dims[0];
         uint64_t rows_out = values[0];
@@ -75,6 +79,21 @@ mha_status mha_bind_shape_check(const mha_binder *b, const mha_spec_slot *slot,
         values[0] = values[1], values[1] = rows_out;
     }
     return mha_bind_shape_match(b, t, dims, values, slot->dims);
+}
+
+static mha_status eval_columns(mha_binder *b, const mha_spec_slot *slot, mha_bound *bound)
+{
+    if (slot->columns != NULL)
+        MHA_TRY(mha_binder_count(b, slot->columns, slot->line, "columns", &bound->columns));
+    if (slot->column != NULL)
+        MHA_TRY(mha_binder_count(b, slot->column, slot->line, "column", &bound->column));
+    if ((slot->columns == NULL) != (slot->column == NULL) ||
+        (slot->columns != NULL &&
+         (slot->dims != 2 || (uint64_t)bound->column + bound->shape[1] > bound->columns)))
+        return mha_fail(b->err, MHA_ERR_FORMAT,
+                        "%s:%zu: %s: %u columns from %u on do not lie in %u", b->spec->file,
+                        slot->line, slot->name, bound->shape[1], bound->column, bound->columns);
+    return MHA_OK;
 }
 
 /* The declared dims, and what they are as a matrix or vector. */
@@ -90,7 +109,8 @@ mha_status mha_bind_shape_eval(mha_binder *b, const mha_spec_slot *slot, mha_bou
                             i, slot->name, mha_expr_text(slot->shape[i]));
         bound->dims[i] = n;
     }
-    size_t least = flat ? 1 : 2;
+    bool row = !flat && slot->dims == 1;
+    size_t least = flat || row ? 1 : 2;
     while (bound->rows_at + least < slot->dims && bound->dims[bound->rows_at] == 1)
         bound->rows_at++;
     for (size_t i = bound->rows_at; i < slot->dims; i++) {
@@ -101,7 +121,7 @@ mha_status mha_bind_shape_eval(mha_binder *b, const mha_spec_slot *slot, mha_bou
                             slot->name);
     }
     bound->rank = flat ? 1 : 2;
-    bound->shape[0] = (uint32_t)size[0];
-    bound->shape[1] = flat ? 0 : (uint32_t)size[1];
-    return MHA_OK;
+    bound->shape[0] = row ? 1 : (uint32_t)size[0];
+    bound->shape[1] = flat ? 0 : row ? (uint32_t)size[0] : (uint32_t)size[1];
+    return eval_columns(b, slot, bound);
 }

@@ -190,6 +190,19 @@ static mha_status finish_mlp(mha_binder *b, const mha_spec_step *s, mha_draft *d
     return MHA_OK;
 }
 
+/* Rows for certain rows: of features only, whose number is known. */
+static mha_status finish_embed_row(const mha_binder *b, const mha_spec_step *s,
+                                   const mha_embed_args *e)
+{
+    uint32_t rows = b->model->info.signal.rows;
+    if (b->width[s->dst] == 0 || b->layer >= 0 || b->model->stack_count != 1)
+        return mha_bind_misfit(b, s, "row belongs behind features");
+    if ((uint64_t)e->offset + e->table.out > rows)
+        return mha_bind_misfit(b, s, "a table of %u rows at row %u: the features become %u rows",
+                               e->table.out, e->offset, rows);
+    return MHA_OK;
+}
+
 /* The first embedding of a prologue sets the register, further ones are added. */
 static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
@@ -207,6 +220,8 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
     if (b->width[s->dst] != 0 && b->width[s->dst] != e->table.in)
         return mha_bind_misfit(b, s, "table is [%u, %u], the register is %u wide", e->table.out,
                                e->table.in, b->width[s->dst]);
+    if (e->kind == MHA_EMBED_ROW)
+        return finish_embed_row(b, s, e);
     if (e->kind != MHA_EMBED_POSITION && e->offset != 0)
         return mha_bind_misfit(b, s, "only positions have an offset");
     if (e->kind != MHA_EMBED_TOKEN && e->dropout != 0)
@@ -222,6 +237,20 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
                                                   : &m->max_positions;
     if (*limit == 0 || rows < *limit)
         *limit = rows;
+    return MHA_OK;
+}
+
+/* scale by=NUMBER or w=VECTOR */
+static mha_status finish_scale(mha_binder *b, const mha_spec_step *s, const mha_draft *d)
+{
+    const mha_scale_args *a = &d->step.scale;
+    bool by = s->args == 1 && a->w == NULL;
+    if (!by && (a->w == NULL || s->args != 1))
+        return mha_bind_misfit(b, s, "needs by=NUMBER or w=VECTOR");
+    if (!by && d->scale_count != b->width[s->src])
+        return mha_bind_misfit(b, s, "%u factors for a register %u wide", d->scale_count,
+                               b->width[s->src]);
+    b->width[s->dst] = b->width[s->src];
     return MHA_OK;
 }
 
@@ -267,6 +296,10 @@ static mha_status finish_step(mha_binder *b, const mha_spec_step *s, mha_draft *
     switch (s->op->op) {
     case MHA_OP_EMBED:
         return finish_embed(b, s, d);
+    case MHA_OP_CONV:
+        return mha_bind_conv(b, s, d);
+    case MHA_OP_SCALE:
+        return finish_scale(b, s, d);
     case MHA_OP_LINEAR:
         MHA_TRY(mha_bind_linear_check(b, s, "w", &d->step.linear.w, d->step.linear.w.out,
                                       b->width[s->src]));
@@ -283,6 +316,9 @@ static mha_status finish_step(mha_binder *b, const mha_spec_step *s, mha_draft *
     case MHA_OP_POOL:
         if (d->step.pool.kind == MHA_POOL_TOKEN && d->step.pool.id == UINT32_MAX)
             return mha_bind_misfit(b, s, "token needs id=…");
+        if (d->step.pool.skip != 0 && d->step.pool.skip >= b->model->info.signal.rows)
+            return mha_bind_misfit(b, s, "skip=%u of the %u rows that features become",
+                                   d->step.pool.skip, b->model->info.signal.rows);
         b->width[s->dst] = b->width[s->src];
         return MHA_OK;
     case MHA_OP_ADD:
@@ -337,6 +373,8 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
     }
     if (s->op->op == MHA_OP_POOL)
         d.step.pool.id = UINT32_MAX;
+    if (s->op->op == MHA_OP_SCALE)
+        d.step.scale.by = 1;
     if (s->op->has_src && b->width[s->src] == 0)
         return mha_bind_misfit(b, s, "register %s is read before it is written",
                                mha_register_name(s->src));

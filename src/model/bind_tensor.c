@@ -199,14 +199,19 @@ static mha_status view_matrix(mha_binder *b, const mha_spec_slot *slot, mha_boun
                         "%s: tensor %s is %s, whose blocks of %u do not fit %s",
                         b->checkpoint->path, t->name, info->name, info->block,
                         in_out ? "a transposed matrix" : "its rows");
-    uint64_t row = in_out ? info->bytes : (uint64_t)(in / info->block) * info->bytes;
+    if (bound->columns != 0 && (in_out || info->block > 1))
+        return mha_fail(b->err, MHA_ERR_UNSUPPORTED,
+                        "%s: tensor %s is %s: its columns cannot be cut", b->checkpoint->path,
+                        t->name, info->name);
+    uint32_t stored = bound->columns != 0 ? bound->columns : in;
+    uint64_t row = in_out ? info->bytes : (uint64_t)(stored / info->block) * info->bytes;
     bound->weight = (mha_weight){
-        .data = t->data + r->at * row,
+        .data = t->data + r->at * row + (uint64_t)bound->column * info->bytes,
         .name = t->name,
         .type = t->type,
         .out = out,
         .in = in,
-        .stride = in_out ? r->of : in,
+        .stride = in_out ? r->of : stored,
         .group = r->group,
         .group_stride = r->step,
         .in_out = in_out,

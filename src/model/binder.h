@@ -27,6 +27,7 @@ typedef struct mha_bound {
     uint64_t dims[MHA_SLOT_DIMS_MAX]; /* as declared, evaluated */
     uint32_t shape[2];                /* [OUT, IN], or [n] */
     size_t rank;                      /* of shape */
+    uint32_t columns, column;         /* stored IN, and where the slot's begin; 0, 0: all */
     size_t rows_at;                   /* which of dims is OUT */
     const char *label;                /* "F32 [48, 48] encoder.layer.{l}.….weight" */
     size_t part, bias_part;           /* 1 + position in model->part, 0: none */
@@ -139,6 +140,8 @@ mha_status mha_bind_linear_check(const mha_binder *b, const mha_spec_step *s, co
  * input. An argument whose tensor is absent is an error. */
 mha_status mha_bind_plain(const mha_binder *b, const mha_spec_step *s, const char *name,
                           mha_weight *w, uint32_t out, uint32_t in);
+/* The same for a step that reads features. */
+mha_status mha_bind_conv(mha_binder *b, const mha_spec_step *s, mha_draft *d);
 /* Fills the attention step of a draft from its arguments, and the width of its register. */
 mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *d);
 

@@ -33,6 +33,7 @@ static const mha_op_word embeds[] = {
     {"token", MHA_EMBED_TOKEN},
     {"position", MHA_EMBED_POSITION},
     {"type", MHA_EMBED_TYPE},
+    {"row", MHA_EMBED_ROW},
     END_WORDS,
 };
 static const mha_op_word pools[] = {
@@ -67,6 +68,31 @@ static const mha_op_arg embed_args[] = {
 };
 static const mha_op_arg nodes_args[] = {
     {"width", MHA_ARG_COUNT, true, STEP(embed.width), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg patches_args[] = {
+    {"w", MHA_ARG_LINEAR, true, STEP(conv.w), STEP(conv.b), NULL},
+    {"channels", MHA_ARG_COUNT, true, STEP(conv.channels), 0, NULL},
+    {"height", MHA_ARG_COUNT, true, STEP(conv.height), 0, NULL},
+    {"width", MHA_ARG_COUNT, true, STEP(conv.width), 0, NULL},
+    {"size", MHA_ARG_COUNT, true, STEP(conv.size), 0, NULL},
+    {"skip", MHA_ARG_COUNT, false, STEP(conv.skip), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg frames_args[] = {
+    {"w", MHA_ARG_LINEAR, true, STEP(conv.w), STEP(conv.b), NULL},
+    {"channels", MHA_ARG_COUNT, true, STEP(conv.channels), 0, NULL},
+    {"length", MHA_ARG_COUNT, true, STEP(conv.width), 0, NULL},
+    {"size", MHA_ARG_COUNT, true, STEP(conv.size), 0, NULL},
+    {"stride", MHA_ARG_COUNT, true, STEP(conv.stride), 0, NULL},
+    {"pad", MHA_ARG_COUNT, true, STEP(conv.pad), 0, NULL},
+    END_ARGS,
+};
+static const mha_op_arg conv_args[] = {
+    {"w", MHA_ARG_LINEAR, true, STEP(conv.w), STEP(conv.b), NULL},
+    {"size", MHA_ARG_COUNT, true, STEP(conv.size), 0, NULL},
+    {"stride", MHA_ARG_COUNT, true, STEP(conv.stride), 0, NULL},
+    {"pad", MHA_ARG_COUNT, true, STEP(conv.pad), 0, NULL},
     END_ARGS,
 };
 static const mha_op_arg linear_args[] = {
@@ -140,11 +166,13 @@ static const mha_op_arg act_args[] = {
     END_ARGS,
 };
 static const mha_op_arg scale_args[] = {
-    {"by", MHA_ARG_REAL, true, STEP(scale), 0, NULL},
+    {"by", MHA_ARG_REAL, false, STEP(scale.by), 0, NULL},
+    {"w", MHA_ARG_FLOATS, false, STEP(scale.w), AT(scale_count), NULL},
     END_ARGS,
 };
 static const mha_op_arg pool_args[] = {
     {"id", MHA_ARG_COUNT, false, STEP(pool.id), 0, NULL},
+    {"skip", MHA_ARG_COUNT, false, STEP(pool.skip), 0, NULL},
     END_ARGS,
 };
 static const mha_op_arg no_args[] = {END_ARGS};
@@ -158,6 +186,9 @@ static const mha_op_arg logits_args[] = {
 static const mha_op_def ops[] = {
     {"embed", MHA_OP_EMBED, true, false, STEP(embed.kind), embeds, embed_args},
     {"nodes", MHA_OP_EMBED, true, false, 0, NULL, nodes_args},
+    {"patches", MHA_OP_CONV, true, false, 0, NULL, patches_args},
+    {"frames", MHA_OP_CONV, true, false, 0, NULL, frames_args},
+    {"conv", MHA_OP_CONV, true, true, 0, NULL, conv_args},
     {"linear", MHA_OP_LINEAR, true, true, 0, NULL, linear_args},
     {"norm", MHA_OP_NORM, true, true, 0, NULL, norm_args},
     {"rms", MHA_OP_NORM, true, true, 0, NULL, norm_args},

@@ -52,12 +52,13 @@ typedef enum mha_register { MHA_X = 0, MHA_B, MHA_C, MHA_E, MHA_REGISTER_COUNT }
 
 typedef enum mha_op {
     MHA_OP_EMBED,  /* dst (+)= table rows */
+    MHA_OP_CONV,   /* dst ← filters over the document's features, or over rows of src */
     MHA_OP_LINEAR, /* dst ← W·src + b */
     MHA_OP_NORM,   /* dst ← norm(src) */
     MHA_OP_ATTN,   /* dst ← W_O·attention(src) + b_O */
     MHA_OP_MLP,    /* dst ← down·act(up·src) or down·(act(gate·src) ⊙ up·src) */
     MHA_OP_ACT,    /* dst ← f(src) */
-    MHA_OP_SCALE,  /* dst ← factor·src */
+    MHA_OP_SCALE,  /* dst ← factor·src, or w ⊙ src */
     MHA_OP_ADD,    /* dst ← dst + src */
     MHA_OP_POOL,   /* dst [B, D] ← one row of src a document */
     MHA_OP_LOGITS, /* read-out ← W·src + b, in row chunks */
@@ -69,7 +70,8 @@ typedef enum mha_embed_kind {
     MHA_EMBED_TOKEN,
     MHA_EMBED_POSITION, /* row = position + offset */
     MHA_EMBED_TYPE,     /* token type ids, 0 when not given */
-    MHA_EMBED_NODE      /* the features of a graph's nodes, without a table */
+    MHA_EMBED_NODE,     /* the features of a graph's nodes, without a table */
+    MHA_EMBED_ROW       /* row i of the table is added to row i + offset of every document */
 } mha_embed_kind;
 
 typedef struct mha_embed_args {
@@ -82,6 +84,27 @@ typedef struct mha_embed_args {
     float dropout;
     uint32_t mask; /* UINT32_MAX: no such token */
 } mha_embed_args;
+
+typedef enum mha_conv_kind {
+    MHA_CONV_PATCHES, /* one row a patch of a picture, line by line */
+    MHA_CONV_FRAMES,  /* one row a step of [channels, length] features */
+    MHA_CONV_ROWS     /* one row a step of src */
+} mha_conv_kind;
+
+/* All documents have the same numbers of rows: they follow from the model. */
+typedef struct mha_conv_args {
+    mha_conv_kind kind;
+    mha_weight w; /* [D, channels·size·size], or [D, channels·size] */
+    const float *b;
+    uint32_t channels, height, width; /* of the source; without lines height is 1 */
+    uint32_t size, stride, pad;       /* patches: stride = size, pad = 0 */
+    uint32_t rows, skip;              /* rows of dst, the first `skip` of them 0 */
+} mha_conv_args;
+
+typedef struct mha_scale_args {
+    float by;
+    const float *w; /* [n] or NULL */
+} mha_scale_args;
 
 typedef struct mha_linear_args {
     mha_weight w;
@@ -177,10 +200,11 @@ typedef enum mha_pool_kind {
 typedef struct mha_pool_args {
     mha_pool_kind kind;
     uint32_t id;
+    uint32_t skip; /* rows at the front of a document that FIRST and MEAN leave out */
 } mha_pool_args;
 
 typedef struct mha_logits_args {
-    mha_weight w; /* [V, D] or [classes, D] */
+    mha_weight w; /* [V, D] or [classes, D]; absent: the rows are the logits */
     const float *b;
     float softcap; /* 0: none */
 } mha_logits_args;
@@ -191,12 +215,13 @@ typedef struct mha_step {
     uint32_t width; /* of dst after the step */
     union {
         mha_embed_args embed;
+        mha_conv_args conv;
         mha_linear_args linear;
         mha_norm_args norm;
         mha_attn_args attn;
         mha_mlp_args mlp;
         mha_act act;
-        float scale;
+        mha_scale_args scale;
         mha_pool_args pool;
         mha_logits_args logits;
     };

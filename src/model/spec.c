@@ -240,7 +240,8 @@ static mha_status parse_stack(mha_spec_parser *p)
 
 static mha_status parse_head(mha_spec_parser *p)
 {
-    static const char *const kinds[] = {"next", "masked", "class", "target", "token", "span"};
+    static const char *const kinds[] = {"next",  "masked", "class",    "target",
+                                        "token", "span",   "embedding"};
     enum { KINDS = sizeof kinds / sizeof *kinds };
     mha_spec *s = p->spec;
     const char *word;
@@ -248,12 +249,13 @@ static mha_status parse_head(mha_spec_parser *p)
     mha_spec_head head = {.line = p->line};
     if (s->head_count == HEADS_MAX)
         return mha_fail(p->err, MHA_ERR_LIMIT, "more than %d heads", HEADS_MAX);
-    MHA_TRY(mha_spec_word(p, &word, "next, masked, class, target, token or span"));
+    MHA_TRY(mha_spec_word(p, &word, "the kind of the head"));
     while (k < KINDS && strcmp(word, kinds[k]) != 0)
         k++;
     if (k == KINDS)
-        return mha_fail(p->err, MHA_ERR_FORMAT,
-                        "a head is next, masked, class, target, token or span, not \"%s\"", word);
+        return mha_fail(
+            p->err, MHA_ERR_FORMAT,
+            "a head is next, masked, class, target, token, span or embedding, not \"%s\"", word);
     head.kind = (mha_head_kind)(MHA_HEAD_NEXT + (int)k);
     mha_spec_skip(p);
     if (*p->at != '\0') {

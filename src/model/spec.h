@@ -27,7 +27,8 @@
  *     vector NAME [N] TENSOR …                      one tensor, kept as floats
  *     table  NAME [A, B] TENSOR …                   the same with two axes
  *   A shape has up to four dims and must be the tensor's exactly. Of a matrix's, leading ones are
- *   left out until two remain; the first is OUT then, the product of the others IN.
+ *   left out until two remain; the first is OUT then, the product of the others IN. A matrix of one
+ *   dim is one row.
  *   In names {l} stands for the layer and {NAME} for a value of the config section, a whole number.
  *   Options behind the names, in any order:
  *     bias=EXPR             whether STEM.bias exists (default 1)
@@ -36,14 +37,15 @@
  *     else=NAME[,EXPR]      when absent (and EXPR holds) use that slot: tied weights
  *     plus-one[=EXPR]       the stored gain is w, the model multiplies by 1 + w
  *     in-out[=EXPR]         stored [IN, OUT]: y = x·W
- *     sinusoid[=EXPR]       when absent (and EXPR holds): row p is sin(p·f_i), then cos(p·f_i),
- * with f_i = 10000^(−2i/IN) for i < IN/2 from=N                OUT rows of a stored N; with at=ROW,
- * and for interleaved parts at= group= step=      `group` rows every `step` rows
+ *     sinusoid[=EXPR]       when absent (and EXPR holds): sines, then cosines, of the row's number
+ *     from=N                OUT rows of a stored N; with at=ROW, and for interleaved parts
+ *     at= group= step=      `group` rows every `step` rows
+ *     columns=N column=AT   IN columns of a stored N, from AT on
  *
  *   stack enc|dec|graph layers=EXPR
  *     prologue / block / epilogue, each a list of steps; `l` is the layer in tensors and block
- *   head next|masked|class|target|token|span [when EXPR]         the first that holds is the
- * read-out steps
+ *   head KIND [when EXPR]   the first that holds is the read-out; KIND is next, masked, class,
+ *     steps                 target, token, span or embedding
  *
  *   Head counts: in the slots and arguments of an attention step of a pruned model, the names that
  *   its heads= and kv= give mean the heads that are left. So shapes are written with them ([H*K,
@@ -112,7 +114,7 @@ typedef struct mha_spec_slot {
     mha_spec_words names, gguf;
     bool per_layer; /* {l} or another {NAME} occurs in its names */
     const mha_expr *bias, *optional, *when, *tied_when, *sinusoid, *plus_one, *in_out;
-    const mha_expr *from, *at, *group, *step;
+    const mha_expr *from, *at, *group, *step, *columns, *column;
     const char *tied; /* name of the slot used instead */
 } mha_spec_slot;
 

@@ -7,7 +7,7 @@
 static mha_status parse_shape(mha_spec_parser *p, mha_spec_slot *slot)
 {
     bool flat = slot->kind == MHA_SLOT_NORM || slot->kind == MHA_SLOT_VECTOR;
-    size_t least = flat ? 1 : 2;
+    size_t least = flat || slot->kind == MHA_SLOT_MATRIX ? 1 : 2;
     size_t most = slot->kind == MHA_SLOT_TABLE ? 2 : MHA_SLOT_DIMS_MAX;
     if (!mha_spec_accept(p, "["))
         return mha_fail(p->err, MHA_ERR_FORMAT,
@@ -48,6 +48,8 @@ static mha_status parse_slot_option(mha_spec_parser *p, mha_spec_slot *slot)
         {"bias", &slot->bias, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_NORM, true},
         {"optional", &slot->optional, ~0u, false},
         {"when", &slot->when, ~0u, true},
+        {"columns", &slot->columns, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, true},
+        {"column", &slot->column, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, true},
         {"sinusoid", &slot->sinusoid, 1u << MHA_SLOT_MATRIX, false},
         {"plus-one", &slot->plus_one, 1u << MHA_SLOT_NORM, false},
         {"in-out", &slot->in_out, 1u << MHA_SLOT_LINEAR | 1u << MHA_SLOT_MATRIX, false},

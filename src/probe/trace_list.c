@@ -217,8 +217,9 @@ static void add_logits(const mha_trace *t, mha_trace_document *d, const mha_docu
     size_t width = info->classes > 0 ? info->classes : info->vocab;
     if (T == 0)
         return;
-    mha_trace_array *array = info->head == MHA_HEAD_CLASS ? add_at(d, place, 1, width, 0, 0)
-                                                          : add_at(d, place, 2, T, width, 0);
+    bool one = info->head == MHA_HEAD_CLASS || info->head == MHA_HEAD_EMBEDDING;
+    mha_trace_array *array =
+        one ? add_at(d, place, 1, width, 0, 0) : add_at(d, place, 2, T, width, 0);
     snprintf(array->name, sizeof array->name, "logits");
 }
 

@@ -40,6 +40,7 @@ terms terms_of(const mha_model *m, const mha_document *doc, bool difference)
             push(&t, i, doc->ids[i] % (int32_t)info->classes);
         break;
     case MHA_HEAD_SPAN:
+    case MHA_HEAD_EMBEDDING:
     case MHA_HEAD_NONE:
         break;
     }
