@@ -45,7 +45,7 @@ def terms(model, arrays):
     kind = type(model).__name__
     if "PreTraining" in kind or "QuestionAnswering" in kind or getattr(model.config, "num_labels", 2) == 1:
         return [], []  # no loss is defined
-    ids = [int(i) for i in arrays["ids"]]
+    ids = [int(i) for i in arrays["ids"]] if "ids" in arrays else []
     if "TokenClassification" in kind:
         return list(range(len(ids))), [i % model.config.num_labels for i in range(len(ids))]
     if "Classification" in kind:
@@ -147,6 +147,7 @@ def make_document(name, model, tensors, n):
         return
     arrays = np.load(expected)
     inputs = {k: torch.from_numpy(arrays[v])[None] for k, v in STORED.items() if v in arrays}
+    inputs = {k: v.double() if v.is_floating_point() else v for k, v in inputs.items()}
     rows, targets = terms(model, arrays)
     if not rows:
         return

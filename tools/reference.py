@@ -20,6 +20,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
+import fixture_vision
 import reference_decoders
 import reference_encoders
 
@@ -37,6 +38,7 @@ ENCODERS = (
     "mpnet",
     "roberta",
     "xlm-roberta",
+    *fixture_vision.ENCODERS,
 )
 # Patterns that the library gives in a form of its own are not compared; what they weigh is.
 SPARSE = ("big_bird", "longformer")
@@ -265,6 +267,8 @@ OUTPUT = {
     "BartAttention": lambda name: name + ".out_proj",
     "MBartAttention": lambda name: name + ".out_proj",
     "MarianAttention": lambda name: name + ".out_proj",
+    "CLIPAttention": lambda name: name + ".out_proj",
+    "WhisperAttention": lambda name: name + ".out_proj",
     "AlbertAttention": lambda name: name + ".dense",
     "MPNetSelfAttention": lambda name: name + ".o",
 }
@@ -347,7 +351,7 @@ def logits_of(out):
 
 def run(model, inputs):
     """One document through the model; the arrays of the contract by name, in float64."""
-    tokens = inputs["input_ids"].shape[1]  # some models pad inside
+    tokens = inputs["input_ids"].shape[1] if "input_ids" in inputs else 0  # some pad inside
     model = prepare(model, tokens)
     both = model.config.is_encoder_decoder
     alone = "enc" if model.config.model_type in ENCODERS else "dec"
@@ -424,6 +428,8 @@ def run(model, inputs):
             close(pattern, theirs[f"{stack}.{kind}"][layer], f"{name} pattern")
         sinks = getattr(module, "sinks", None)
         close(softmax_with_sinks(scores, sinks), pattern, f"{name} softmax")
+        if type(module).__name__ == "WhisperAttention":  # scales queries, not scores
+            q = q / module.scaling
         for site, value in (
             ("q", q),
             ("k", k),
@@ -453,13 +459,18 @@ def run(model, inputs):
         close(streams[f"{short}.embed"], states[0], f"{short}.embed")
         for layer in range(len(states) - 2):
             close(streams[f"{short}.{layer}.resid"], states[layer + 1], f"{short}.{layer}.resid")
-        close(streams[f"{short}.hidden"], states[-1], f"{short}.hidden")
+        last = f"{short}.hidden"
+        if model.config.model_type in fixture_vision.ENCODERS:  # theirs is before the last norm
+            last = f"{short}.{len(states) - 2}.resid"
+        close(streams[last], states[-1], last)
     if narrow is not None:  # a part of the read-out here
         streams["dec.hidden"] = streams.pop("wide")
     arrays.update({name: value[0] for name, value in streams.items()})
     if logits_of(out) is not None:
         close(logits_of(out), logits_of(again), "logits")
         arrays["logits"] = logits_of(out)
+    elif fixture_vision.embedding(model, out) is not None:
+        arrays["logits"] = fixture_vision.embedding(model, out)
     arrays = {name: value.detach().numpy() for name, value in arrays.items()}
     for name, value in arrays.items():
         assert value.dtype == np.float64, name

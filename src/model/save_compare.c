@@ -73,7 +73,21 @@ static const char *step_differs(const mha_step *a, const mha_step *b)
     case MHA_OP_ACT:
         return a->act == b->act ? NULL : "activation";
     case MHA_OP_SCALE:
-        return near((double)a->scale, (double)b->scale) ? NULL : "factor";
+        return near((double)a->scale.by, (double)b->scale.by) &&
+                       (a->scale.w == NULL) == (b->scale.w == NULL)
+                   ? NULL
+                   : "factor";
+    case MHA_OP_CONV:
+        return a->conv.kind == b->conv.kind && a->conv.size == b->conv.size &&
+                       a->conv.stride == b->conv.stride && a->conv.rows == b->conv.rows &&
+                       a->conv.skip == b->conv.skip
+                   ? NULL
+                   : "filters";
+    case MHA_OP_POOL:
+        return a->pool.kind == b->pool.kind && a->pool.id == b->pool.id &&
+                       a->pool.skip == b->pool.skip
+                   ? NULL
+                   : "pooling";
     case MHA_OP_LOGITS:
         return near((double)a->logits.softcap, (double)b->logits.softcap) ? NULL : "softcap";
     default:

@@ -233,7 +233,8 @@ static mha_status list_document(mha_trace *t, size_t index, mha_err *err)
                   MHA_STACK_COUNT * t->max_layers;
     MHA_TRY(mha_alloc((void **)&d->arrays, most, sizeof *d->arrays, err));
     MHA_TRY(mha_alloc((void **)&d->at, t->places, sizeof *d->at, err));
-    MHA_TRY(add_ids(t, d, "ids", doc->ids, doc->n, err));
+    if (doc->ids != NULL)
+        MHA_TRY(add_ids(t, d, "ids", doc->ids, doc->n, err));
     if (doc->target_n > 0)
         MHA_TRY(add_ids(t, d, "target_ids", doc->target_ids, doc->target_n, err));
     for (mha_stack_id stack = 0; stack < MHA_STACK_COUNT; stack++)

@@ -180,6 +180,22 @@ static uint8_t *bytes_of(const fixture *f, const char *name)
     return bytes;
 }
 
+/* A picture or a spectrum in the place of ids; its rows are those of the first block's input. */
+static void read_signal(fixture *f)
+{
+    const fixture_array *a = fixture_find(f, "features"), *rows = fixture_find(f, "enc.embed");
+    if (a == NULL)
+        return;
+    size_t count = 1;
+    for (uint32_t d = 0; d < a->rank; d++)
+        count *= (size_t)a->shape[d];
+    f->signal = malloc(count * sizeof *f->signal);
+    for (size_t i = 0; i < count; i++)
+        f->signal[i] = (float)a->value[i];
+    f->doc.features = f->signal;
+    f->doc.n = (size_t)rows->shape[0];
+}
+
 bool fixture_open(fixture *f, const char *model, int n)
 {
     if (!read_file(f, model, "expected", n))
@@ -189,6 +205,7 @@ bool fixture_open(fixture *f, const char *model, int n)
     f->doc.types = f->types = bytes_of(f, "types");
     f->doc.global = f->global = bytes_of(f, "global");
     read_graph(f);
+    read_signal(f);
     return true;
 }
 
@@ -219,6 +236,7 @@ void fixture_close(fixture *f)
     free(f->array);
     free(f->ids);
     free(f->target_ids);
+    free(f->signal);
     free(f->types);
     free(f->global);
     free(f->ends);

@@ -23,7 +23,7 @@ typedef struct fixture {
     uint8_t *types, *global;
     mha_graph graph; /* of a model of graphs, with ends and features of our own */
     uint32_t *ends;
-    float *features;
+    float *features, *signal;
 } fixture;
 
 /* Where the fixtures lie: the environment's MHA_ROOT (or the current directory) +

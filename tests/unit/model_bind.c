@@ -164,7 +164,7 @@ static void test_t5(void **state)
     assert_int_equal(cross->mask, MHA_MASK_FULL);
     assert_null(cross->bias_table);
     near(cross->scale, 1, 0);
-    near(find_step(&m->head, MHA_OP_SCALE, 0)->scale, 1 / sqrt(21), 1e-7);
+    near(find_step(&m->head, MHA_OP_SCALE, 0)->scale.by, 1 / sqrt(21), 1e-7);
     mha_model_close(m);
 
     m = open_fixture("t5-gated"); /* its own read-out and no factor */
