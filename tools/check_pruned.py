@@ -128,7 +128,9 @@ def judge(program, directory, promised):
 def main():
     program, models = sys.argv[1], sys.argv[2:]
     if not models:
-        models = sorted(m for m in os.listdir(ROOT) if not m.endswith((".tsv", ".npz")))
+        # these two want inputs of their own: an end token, separators
+        models = sorted(m for m in os.listdir(ROOT) if not m.endswith((".tsv", ".npz"))
+                        and m not in ("bart-class", "longformer-span"))
     broken = 0
     transformers.logging.set_verbosity_error()
     for model in models:

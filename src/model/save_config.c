@@ -33,21 +33,36 @@ static bool has_position_bias(const struct mha_model *m)
     return false;
 }
 
+/* Lists of rotary factors, whose length Transformers checks against hidden_size over heads. */
+static bool has_rotary_lists(const struct mha_model *m)
+{
+    for (size_t a = 0; a < m->info.attn_count; a++)
+        if (mha_model_attention(m, a)->rope_long != NULL)
+            return true;
+    return false;
+}
+
 /* Equal counts and a width that the config gives: then the counts are just other ones. */
 static bool is_plain(const mha_save *s)
 {
     const mha_head_keys *keys = &s->m->head_keys;
     uint32_t heads = 0, kv_heads = 0;
     return s->p->mode == MHA_PRUNE_SLICE && keys->heads != NULL && keys->kv_heads != NULL &&
-           keys->width != NULL && !has_position_bias(s->m) && counts_after(s, &heads, &kv_heads) &&
-           heads > 0;
+           keys->width != NULL && !has_position_bias(s->m) && !has_rotary_lists(s->m) &&
+           counts_after(s, &heads, &kv_heads) && heads > 0;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
 }
 
 /* A tensor that only GGUF files have: this library reads it in any file, Transformers does not. */
 static bool has_foreign_tensor(const struct mha_model *m)
 {
     for (size_t i = 0; m->checkpoint->gguf != NULL && i < m->part_count; i++)
-        if (strcmp(m->part[i].name, m->part[i].tensor->name) == 0)
+        if (ends_with(m->part[i].name, m->part[i].tensor->name))
             return true;
     return false;
 }
@@ -85,7 +100,9 @@ static void find_opens(mha_save *s)
     }
     out->why = some_step_is_empty(s)                 ? "a layer has no head left"
                : !counts_after(s, &heads, &kv_heads) ? "the layers have different numbers of heads"
-               : has_position_bias(s->m)             ? "the position bias is that of all heads"
+               : has_rotary_lists(s->m)
+                   ? "it checks the lists of rotary factors by the number of heads"
+               : has_position_bias(s->m) ? "the position bias is that of all heads"
                                          : "the config of this family has no width of a head";
     if (s->m->head_keys.pruned != NULL && !some_step_is_empty(s)) {
         out->opens = MHA_OPENS_TRANSFORMERS_4;
