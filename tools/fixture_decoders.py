@@ -280,7 +280,7 @@ MODELS = {
         "Gemma2ForCausalLM",
         tf.Gemma2Config(
             **GEMMA,
-            query_pre_attn_scalar=7,
+            query_pre_attn_scalar=10,
             sliding_window=4,
             attn_logit_softcapping=2.0,
             final_logit_softcapping=3.0,
@@ -291,7 +291,7 @@ MODELS = {
         "Gemma2ForCausalLM",
         tf.Gemma2Config(
             **GEMMA,
-            query_pre_attn_scalar=10,
+            query_pre_attn_scalar=7,
             sliding_window=6,
             attn_logit_softcapping=None,
             final_logit_softcapping=None,
@@ -339,6 +339,77 @@ MODELS = {
         tf.SmolLM3Config(**SMOLLM3, num_labels=3, no_rope_layer_interval=2),
         (9,),
     ),
+}
+
+
+
+def old_rope(config):
+    """The keys that held the rotary settings before Transformers 5."""
+    params = config.pop("rope_parameters")
+    config.pop("dtype", None)
+    scaling = {
+        k: v for k, v in params.items() if k not in ("rope_theta", "partial_rotary_factor")
+    }
+    config["rope_theta"] = params["rope_theta"]
+    config["rope_scaling"] = scaling if scaling.get("rope_type") != "default" else None
+    if "partial_rotary_factor" in params:
+        config["partial_rotary_factor"] = params["partial_rotary_factor"]
+    return config
+
+
+def neox_old(weights, config):
+    config = old_rope(config)
+    config["rotary_emb_base"] = config.pop("rope_theta")
+    config["rotary_pct"] = config.pop("partial_rotary_factor")
+    for layer in range(config["num_hidden_layers"]):
+        stem = f"gpt_neox.layers.{layer}.attention."
+        weights[stem + "bias"] = torch.ones(1, 1, 8, 8).tril()
+        weights[stem + "masked_bias"] = torch.tensor(-1e9)
+        weights[stem + "rotary_emb.inv_freq"] = torch.zeros(2)
+    return weights, config
+
+
+def neo_old(weights, config):
+    """No prefix, the masks stored as "bias", the list of layers only as runs."""
+    del config["attention_layers"]
+    weights = {k.removeprefix("transformer."): v for k, v in weights.items()}
+    for layer in range(config["num_layers"]):
+        weights[f"h.{layer}.attn.attention.bias"] = torch.ones(1, 1, 8, 8).tril()
+        weights[f"h.{layer}.attn.attention.masked_bias"] = torch.tensor(-1e9)
+    return weights, config
+
+
+def opt_old(weights, config):
+    weights = {k.removeprefix("model."): v for k, v in weights.items()}
+    weights["lm_head.weight"] = weights["decoder.embed_tokens.weight"].clone()
+    return weights, config
+
+
+def falcon_old(weights, config):
+    config = old_rope(config)
+    for new, old in (("num_hidden_layers", "n_layer"), ("num_attention_heads", "n_head")):
+        config[old] = config.pop(new)
+    config["n_head_kv"] = config.pop("num_kv_heads")
+    return weights, config
+
+
+def phi3_old(weights, config):
+    config = old_rope(config)
+    scaling = config["rope_scaling"]
+    del scaling["rope_type"], scaling["original_max_position_embeddings"]
+    scaling["type"] = "su"
+    return weights, config
+
+
+# name: (the model whose arrays it must reproduce, what makes it of weights and config)
+FORMS = {
+    "neox-old": ("neox", neox_old),
+    "gpt-neo-old": ("gpt-neo", neo_old),
+    "opt-old": ("opt-post", opt_old),
+    "falcon-old": ("falcon-groups", falcon_old),
+    "phi-old": ("phi", lambda weights, config: (weights, old_rope(config))),
+    "phi3-long-old": ("phi3-long", phi3_old),
+    "llama-yarn-old": ("llama-yarn", lambda weights, config: (weights, old_rope(config))),
 }
 
 # One model of each family, and those whose attention changes as the text grows.

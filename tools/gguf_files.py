@@ -46,6 +46,30 @@ GPT2_NAMES = {
     "mlp.c_fc": "ffn_up",
     "mlp.c_proj": "ffn_down",
 }
+PHI2_NAMES = {
+    **LLAMA_NAMES,
+    "model.final_layernorm": "output_norm",
+    "self_attn.dense": "attn_output",
+    "mlp.fc1": "ffn_up",
+    "mlp.fc2": "ffn_down",
+}
+PHI3_NAMES = {**LLAMA_NAMES, "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up"}
+NEOX_NAMES = {
+    "embed_in": "token_embd",
+    "embed_out": "output",
+    "final_layer_norm": "output_norm",
+    "word_embeddings": "token_embd",
+    "word_embeddings_layernorm": "token_embd_norm",
+    "ln_f": "output_norm",
+    "input_layernorm": "attn_norm",
+    "attention.query_key_value": "attn_qkv",
+    "attention.dense": "attn_output",
+    "self_attention.query_key_value": "attn_qkv",
+    "self_attention.dense": "attn_output",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.dense_h_to_4h": "ffn_up",
+    "mlp.dense_4h_to_h": "ffn_down",
+}
 BERT_NAMES = {
     "embeddings.word_embeddings": "token_embd",
     "embeddings.position_embeddings": "position_embd",
@@ -194,6 +218,105 @@ def gemma3(folder, path):
     write(path, "gemma3", keys, tensors)
 
 
+def gemma(folder, path, arch):
+    """Gemma 1 and 2; neither the scale nor the pattern of windows is in the file."""
+    weights, config = read(folder)
+    keys = llama_keys(config)
+    keys["rope.freq_base"] = config["rope_parameters"]["rope_theta"]
+    if arch == "gemma2":
+        keys["attention.sliding_window"] = config["sliding_window"]
+        for key in ("attn_logit_softcapping", "final_logit_softcapping"):
+            keys[key] = float(config[key])
+    tensors = {}
+    for name, value in weights.items():
+        new = rename(name, LLAMA_NAMES if arch == "gemma" else GEMMA3_NAMES, "model.layers.")
+        tensors[new] = value + np.float32(1) if "norm" in new else value
+    write(path, arch, keys, tensors)
+
+
+def partly_turning(config):
+    """Keys of models in which only the first dims of a head turn."""
+    rope = config["rope_parameters"]
+    width = config["hidden_size"] // config["num_attention_heads"]
+    return {
+        "context_length": config["max_position_embeddings"],
+        "embedding_length": config["hidden_size"],
+        "block_count": config["num_hidden_layers"],
+        "feed_forward_length": config["intermediate_size"],
+        "attention.head_count": config["num_attention_heads"],
+        "rope.dimension_count": int(width * rope.get("partial_rotary_factor", 1.0)),
+        "rope.freq_base": rope["rope_theta"],
+    }
+
+
+def phi2(folder, path):
+    weights, config = read(folder)
+    keys = {**partly_turning(config), "attention.layer_norm_epsilon": config["layer_norm_eps"]}
+    write(
+        path, "phi2", keys, {rename(k, PHI2_NAMES, "model.layers."): v for k, v in weights.items()}
+    )
+
+
+def phi3(folder, path):
+    weights, config = read(folder)
+    rope = config["rope_parameters"]
+    keys = {
+        **partly_turning(config),
+        "attention.head_count_kv": config["num_key_value_heads"],
+        "attention.layer_norm_rms_epsilon": config["rms_norm_eps"],
+    }
+    if config.get("sliding_window"):
+        keys["attention.sliding_window"] = config["sliding_window"]
+    tensors = {rename(k, PHI3_NAMES, "model.layers."): v for k, v in weights.items()}
+    if rope["rope_type"] == "longrope":
+        original = config["original_max_position_embeddings"]
+        stretch = config["max_position_embeddings"] / original
+        keys["rope.scaling.original_context_length"] = original
+        keys["rope.scaling.attn_factor"] = float(np.sqrt(1 + np.log(stretch) / np.log(original)))
+        for size in ("long", "short"):
+            divisors = np.array(rope[f"{size}_factor"], np.float32)
+            tensors[f"rope_factors_{size}.weight"] = divisors
+    write(path, "phi3", keys, tensors)
+
+
+def thirds(value, heads):
+    """q, k and v of each head in turn become all q, all k, all v."""
+    split = value.reshape(heads, 3, -1, *value.shape[1:])
+    return np.ascontiguousarray(split.swapaxes(0, 1).reshape(value.shape))
+
+
+def neox(folder, path):
+    weights, config = read(folder)
+    keys = {
+        **partly_turning(config),
+        "attention.layer_norm_epsilon": config["layer_norm_eps"],
+        "use_parallel_residual": config["use_parallel_residual"],
+    }
+    tensors = {}
+    for name, value in weights.items():
+        new = rename(name.removeprefix("gpt_neox."), NEOX_NAMES, "layers.")
+        heads = config["num_attention_heads"]
+        tensors[new] = thirds(value, heads) if "attn_qkv" in new else value
+    write(path, "gptneox", keys, tensors)
+
+
+def bloom(folder, path):
+    weights, config = read(folder)
+    keys = {
+        "context_length": 64,
+        "embedding_length": config["hidden_size"],
+        "block_count": config["n_layer"],
+        "feed_forward_length": 4 * config["hidden_size"],
+        "attention.head_count": config["n_head"],
+        "attention.layer_norm_epsilon": config["layer_norm_epsilon"],
+    }
+    tensors = {}
+    for name, value in weights.items():
+        new = rename(name.removeprefix("transformer."), NEOX_NAMES, "h.")
+        tensors[new] = thirds(value, config["n_head"]) if "attn_qkv" in new else value
+    write(path, "bloom", keys, tensors)
+
+
 def gpt2(folder, path):
     weights, config = read(folder)
     keys = {
@@ -239,10 +362,18 @@ def write_all(out):
     gemma3(out / "gemma3", out / "gemma3.gguf")
     gpt2(out / "gpt2-lm", out / "gpt2-lm.gguf")
     bert(out / "bert-base", out / "bert-base.gguf")
-    return {
-        f"{name}.gguf": name
-        for name in ("llama-gqa", "llama-rope3", "qwen2", "qwen3", "gemma3", "gpt2-lm", "bert-base")
-    }
+    gemma(out / "gemma", out / "gemma.gguf", "gemma")
+    gemma(out / "gemma2", out / "gemma2.gguf", "gemma2")
+    phi2(out / "phi", out / "phi.gguf")
+    phi3(out / "phi3", out / "phi3.gguf")
+    phi3(out / "phi3-long", out / "phi3-long.gguf")
+    neox(out / "neox", out / "neox.gguf")
+    neox(out / "neox-serial", out / "neox-serial.gguf")
+    bloom(out / "bloom", out / "bloom.gguf")
+    llamas = ("llama-gqa", "llama-rope3", "qwen2", "qwen3")
+    gemmas = ("gemma", "gemma2", "gemma3")
+    others = ("gpt2-lm", "bert-base", "phi", "phi3", "phi3-long", "neox", "neox-serial", "bloom")
+    return {f"{name}.gguf": name for name in (*llamas, *gemmas, *others)}
 
 
 # Types that the package reads but does not write, and where the f16 scales stand in their blocks.

@@ -713,6 +713,8 @@ FORMS = {
     "gemma3-old": ("gemma3", gemma3_old),
     "clip-whole": ("clip-image", lambda: fixture_vision.clip_whole(*load("clip-image"))),
 }
+for _name, (_base, _form) in fixture_decoders.FORMS.items():
+    FORMS[_name] = (_base, lambda base=_base, form=_form: form(*load(base)))
 SHARDED = "llama-gqa-sharded"
 QUANTISED = "llama-quant"
 
