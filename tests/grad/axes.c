@@ -1,6 +1,8 @@
 /* axes.c: kinds of attention, read-out and block that no model here has: the descriptions of GPT-2,
  * BERT and Llama are changed and so is the naive pass, and gradients of gates and of every tensor
  * are compared. */
+#include "base/buf.h"
+#include "base/mem.h"
 #include "base/rng.h"
 #include "support/subject.h"
 #include "support/test.h"
@@ -11,27 +13,30 @@
 
 enum { DOCUMENTS = 3, TENSORS_MAX = 64 };
 
-/* The description of a family with `from` replaced by `to` wherever it stands. Freed by the caller.
+/* The description of a family with `from` replaced by `to` wherever it stands. Freed by the caller
+ * (mha_free).
  */
 static char *changed(const char *family, const char *from, const char *to)
 {
     const char *root = getenv("MHA_ROOT");
-    char path[1024], *text = calloc(1, 1 << 16), *out = calloc(1, 1 << 17);
+    char path[1024], *text = calloc(1, 1 << 16);
+    mha_buf out;
+    mha_buf_init(&out, 1 << 17);
     snprintf(path, sizeof path, "%s/src/model/family/%s.family", root != NULL ? root : ".", family);
     FILE *f = fopen(path, "r");
-    assert_true(f != NULL && text != NULL && out != NULL);
+    assert_true(f != NULL && text != NULL);
     text[fread(text, 1, (1 << 16) - 1, f)] = 0;
     fclose(f);
     const char *at = text, *next;
     assert_non_null(strstr(text, from));
     while ((next = strstr(at, from)) != NULL) {
-        strncat(out, at, (size_t)(next - at));
-        strcat(out, to);
+        assert_int_equal(mha_buf_add(&out, at, (size_t)(next - at), NULL), MHA_OK);
+        assert_int_equal(mha_buf_adds(&out, to, NULL), MHA_OK);
         at = next + strlen(from);
     }
-    strcat(out, at);
+    assert_int_equal(mha_buf_adds(&out, at, NULL), MHA_OK);
     free(text);
-    return out;
+    return out.data;
 }
 
 static double difference(const subject *s, const subject_document *d, double *element)
@@ -206,7 +211,7 @@ static void check_axis(void **state)
     a->set(&s);
     check(a->what, a->model, &s);
     subject_close(&s);
-    free(family);
+    mha_free(family);
 }
 
 static void check_sinks(void **state)
@@ -214,17 +219,18 @@ static void check_sinks(void **state)
     subject s;
     char *once = changed("bert", "scale=K^-0.5", "scale=K^-0.5 sinks=snk");
     char *slot = strstr(once, "  prologue");
-    char *family = calloc(1, strlen(once) + 100);
-    assert_true(slot != NULL && family != NULL);
-    memcpy(family, once, (size_t)(slot - once));
-    strcat(family, "    vector snk [H] classifier.bias\n");
-    strcat(family, slot);
-    subject_open(&s, "bert-class", family, 0);
+    mha_buf family;
+    mha_buf_init(&family, 1 << 17);
+    assert_non_null(slot);
+    assert_int_equal(mha_buf_addf(&family, NULL, "%.*s    vector snk [H] classifier.bias\n%s",
+                                  (int)(slot - once), once, slot),
+                     MHA_OK);
+    subject_open(&s, "bert-class", family.data, 0);
     set_sinks(&s);
     check("sinks", "bert-class", &s);
     subject_close(&s);
-    free(family);
-    free(once);
+    mha_buf_release(&family);
+    mha_free(once);
 }
 
 int main(void)
