@@ -135,11 +135,20 @@ static mha_status copy_file(mha_save *s, const char *name, mha_err *err)
     return status;
 }
 
+/* The second file keeps Transformers 4 from choosing a class by the model's type, which would add
+ * tokens of its own to the vocabulary. */
+static mha_status save_tokenizer(mha_save *s, mha_err *err)
+{
+    static const char class[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n";
+    MHA_TRY(mha_save_text(s, "tokenizer.json", s->p->tokenizer, strlen(s->p->tokenizer), err));
+    return mha_save_text(s, "tokenizer_config.json", class, sizeof class - 1, err);
+}
+
 mha_status mha_save_files(mha_save *s, mha_err *err)
 {
     names n = {.count = 0};
     if (s->p->tokenizer != NULL)
-        MHA_TRY(mha_save_text(s, "tokenizer.json", s->p->tokenizer, strlen(s->p->tokenizer), err));
+        MHA_TRY(save_tokenizer(s, err));
     if (s->m->checkpoint->gguf != NULL)
         return MHA_OK;
     mha_status status = names_read(&n, s->m->info.path, err);
