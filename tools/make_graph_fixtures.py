@@ -34,7 +34,7 @@ MODELS = {
     "gat-mean": dict(SMALL, concat=False, hidden_channels=7, negative_slope=0.05),
     "gat-v2-mean": dict(SMALL, v2=True, concat=False, hidden_channels=7, bias=False, heads=2),
     "gat-open": dict(SMALL, add_self_loops=False, num_layers=3, act="tanh"),
-    "gat-v2-open": dict(SMALL, v2=True, add_self_loops=False, num_layers=3, act="silu"),
+    "gat-v2-open": dict(SMALL, v2=True, add_self_loops=False, num_layers=3, act=None),
     "gat-one": dict(SMALL, num_layers=1, heads=2, negative_slope=0.3),
     "gat-states": dict(SMALL, out_channels=None, act="gelu", heads=1),
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "mha/analysis.h"
+#include "mha/input.h"
 #include <math.h>
 #include <string.h>
 
@@ -123,9 +124,31 @@ static mha_status masked_terms(mha_losses *l, mha_document *d, const mha_truth *
     return drawn_masks(l, d, truth->index, err);
 }
 
+/* Every node whose class is known. */
+static mha_status node_terms(mha_losses *l, mha_document *d, size_t index, mha_err *err)
+{
+    const mha_graph *g = d->graph;
+    mha_prediction *p;
+    if (g == NULL || g->y == NULL)
+        return MHA_OK;
+    MHA_TRY(terms_make(l, &p, g->nodes, err));
+    for (uint32_t i = 0; i < g->nodes; i++) {
+        if (g->y[i] >= 0 && (uint32_t)g->y[i] >= l->info->classes)
+            return mha_fail(err, MHA_ERR_LIMIT,
+                            "document %zu: class %d of node %u is outside the %u of the model",
+                            index, g->y[i], i, l->info->classes);
+        if (g->y[i] >= 0)
+            p[d->predict_n++] = (mha_prediction){i, g->y[i], -1};
+    }
+    d->predict = p;
+    return MHA_OK;
+}
+
 static mha_status class_terms(mha_losses *l, mha_document *d, const mha_truth *truth, mha_err *err)
 {
     mha_prediction *p;
+    if (l->info->head == MHA_HEAD_TOKEN)
+        return node_terms(l, d, truth->index, err);
     if (truth->label < 0)
         return MHA_OK;
     if ((uint32_t)truth->label >= l->info->classes)
@@ -194,7 +217,7 @@ static mha_status terms_of(mha_losses *l, mha_document *d, const mha_truth *trut
 static mha_status check_difference(const mha_losses *l, mha_err *err)
 {
     int32_t better = l->options.better, worse = l->options.worse;
-    uint32_t n = l->info->head == MHA_HEAD_CLASS ? l->info->classes : l->info->vocab;
+    uint32_t n = l->info->classes > 0 ? l->info->classes : l->info->vocab;
     if (better < 0 || worse < 0 || (uint32_t)better >= n || (uint32_t)worse >= n)
         return mha_fail(err, MHA_ERR_LIMIT,
                         "logit difference: %d or %d is outside the %u of the model", better, worse,
@@ -207,14 +230,18 @@ static mha_status check_difference(const mha_losses *l, mha_err *err)
 /* Settles the kind of the loss and checks that the model has it. */
 static mha_status kind_choose(mha_losses *l, mha_err *err)
 {
-    static const mha_loss_kind own[] = {[MHA_HEAD_NEXT] = MHA_LOSS_NEXT,
-                                        [MHA_HEAD_MASKED] = MHA_LOSS_MASKED,
-                                        [MHA_HEAD_CLASS] = MHA_LOSS_CLASS,
-                                        [MHA_HEAD_TARGET] = MHA_LOSS_TARGET};
+    static const mha_loss_kind own[MHA_HEAD_SPAN + 1] = {[MHA_HEAD_NEXT] = MHA_LOSS_NEXT,
+                                                         [MHA_HEAD_MASKED] = MHA_LOSS_MASKED,
+                                                         [MHA_HEAD_CLASS] = MHA_LOSS_CLASS,
+                                                         [MHA_HEAD_TARGET] = MHA_LOSS_TARGET,
+                                                         [MHA_HEAD_TOKEN] = MHA_LOSS_CLASS};
     mha_loss_options *o = &l->options;
     if (l->info->head == MHA_HEAD_NONE || l->info->head == MHA_HEAD_EMBEDDING)
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
                         "the model has no read-out, so there is no loss to measure");
+    if (own[l->info->head] == MHA_LOSS_AUTO)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED, "the model's read-out (%s) has no loss",
+                        l->info->head_name);
     if (o->kind == MHA_LOSS_AUTO)
         o->kind = own[l->info->head];
     if (o->kind == MHA_LOSS_LOGIT_DIFF)

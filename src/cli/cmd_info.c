@@ -11,7 +11,7 @@
 
 enum { STACK, KIND, LAYER, HEADS, KV_HEADS, WIDTH, CAUSAL, WINDOW, SINK, STEP_COLUMNS };
 static const mha_column step_columns[STEP_COLUMNS] = {
-    {"stack", "", "enc or dec", MHA_COLUMN_TEXT},
+    {"stack", "", "enc, dec or graph", MHA_COLUMN_TEXT},
     {"kind", "", "self or cross", MHA_COLUMN_TEXT},
     {"layer", "", "from 0", MHA_COLUMN_INT},
     {"heads", "", "query heads", MHA_COLUMN_INT},
@@ -119,16 +119,20 @@ static mha_status properties_fill(mha_table *t, const mha_cli *cli, mha_err *err
     MHA_TRY(property_add(t, err, "format", "%s", info->format));
     MHA_TRY(property_add(t, err, "dtype", "%s", info->dtype));
     MHA_TRY(property_add(t, err, "read-out", "%s", info->head_name));
+    static const char *const layers[MHA_STACK_COUNT] = {"encoder layers", "decoder layers",
+                                                        "graph layers"};
     for (int i = 0; i < MHA_STACK_COUNT; i++)
         if (info->layers[i])
-            MHA_TRY(property_add(t, err, i ? "decoder layers" : "encoder layers", "%" PRIu32,
-                                 info->layers[i]));
+            MHA_TRY(property_add(t, err, layers[i], "%" PRIu32, info->layers[i]));
     MHA_TRY(property_range(t, info, "heads", get_heads, err));
     MHA_TRY(property_range(t, info, "key/value heads", get_kv_heads, err));
     MHA_TRY(property_range(t, info, "head width", get_width, err));
     MHA_TRY(property_add(t, err, "width", "%" PRIu32, info->width));
     MHA_TRY(property_add(t, err, "mlp width", "%" PRIu32, info->mlp_width));
-    MHA_TRY(property_add(t, err, "vocabulary", "%" PRIu32, info->vocab));
+    if (info->features)
+        MHA_TRY(property_add(t, err, "node features", "%" PRIu32, info->features));
+    else
+        MHA_TRY(property_add(t, err, "vocabulary", "%" PRIu32, info->vocab));
     if (info->max_positions)
         MHA_TRY(property_add(t, err, "positions", "%" PRIu32, info->max_positions));
     else if (info->trained_positions)
@@ -212,6 +216,8 @@ static mha_status model_describe(mha_table *t, const mha_cli *cli, mha_err *err)
     MHA_TRY(mha_meta_int(m, "width", info->width, err));
     MHA_TRY(mha_meta_int(m, "mlp_width", info->mlp_width, err));
     MHA_TRY(mha_meta_int(m, "vocab", info->vocab, err));
+    if (info->features)
+        MHA_TRY(mha_meta_int(m, "features", info->features, err));
     MHA_TRY(mha_meta_int(m, "max_positions", info->max_positions, err));
     MHA_TRY(mha_meta_int(m, "trained_positions", info->trained_positions, err));
     MHA_TRY(mha_meta_int(m, "classes", info->classes, err));

@@ -70,7 +70,7 @@ static bool array_asked(const mha_trace_array *a)
 {
     const char *dot = strrchr(a->name, '.');
     return strcmp(a->name, "ids") != 0 && strcmp(a->name, "target_ids") != 0 &&
-           !(dot && strcmp(dot, ".heads") == 0);
+           !(dot && (strcmp(dot, ".heads") == 0 || strcmp(dot, ".edge_index") == 0));
 }
 
 static mha_status one_array_check(const mha_trace *t, size_t document, mha_err *err)

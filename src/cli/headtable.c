@@ -54,7 +54,7 @@ static void layout_make(layout *l, const mha_headtable *h)
     *l = (layout){.document = MHA_NO_COLUMN, .head = MHA_NO_COLUMN};
     if (mha_args_has(args, MHA_OPT_PER_DOCUMENT))
         l->document = layout_add(l, "document", "", "from 0", MHA_COLUMN_INT);
-    l->stack = layout_add(l, "stack", "", "enc or dec", MHA_COLUMN_TEXT);
+    l->stack = layout_add(l, "stack", "", "enc, dec or graph", MHA_COLUMN_TEXT);
     l->kind = layout_add(l, "kind", "", "self or cross", MHA_COLUMN_TEXT);
     l->layer = layout_add(l, "layer", "", "from 0", MHA_COLUMN_INT);
     if (!layers)

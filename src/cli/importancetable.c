@@ -38,7 +38,7 @@ enum {
 
 static const mha_column columns[COLUMNS] = {
     [DOCUMENT] = {"document", "", "from 0", MHA_COLUMN_INT},
-    [STACK] = {"stack", "", "enc or dec", MHA_COLUMN_TEXT},
+    [STACK] = {"stack", "", "enc, dec or graph", MHA_COLUMN_TEXT},
     [KIND] = {"kind", "", "self or cross", MHA_COLUMN_TEXT},
     [LAYER] = {"layer", "", "from 0", MHA_COLUMN_INT},
     [HEAD] = {"head", "", "original number, from 0", MHA_COLUMN_INT},

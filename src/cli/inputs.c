@@ -165,9 +165,31 @@ static mha_status truth_encode(mha_cli *cli, mha_input *in, const mha_source *s,
                                 !mha_args_has(&cli->args, MHA_OPT_NO_SPECIAL), &in->unmasked, err);
 }
 
-static mha_status input_encode(mha_cli *cli, mha_input *in, const mha_source *s, bool truths,
-                               mha_err *err)
+/* A graph is taken over from the source; its nodes stand where tokens would. */
+static mha_status graph_take(mha_input *in, mha_source *s, uint64_t limit, mha_err *err)
 {
+    mha_tokens *t = &in->source;
+    in->graph = s->graph;
+    s->graph = NULL;
+    if (in->graph->nodes > limit)
+        return mha_fail(err, MHA_ERR_LIMIT, "a graph of %" PRIu32 " nodes is not cut",
+                        in->graph->nodes);
+    MHA_TRY(tokens_reserve(t, in->graph->nodes, err));
+    for (uint32_t i = 0; i < in->graph->nodes; i++) {
+        t->id[i] = (int32_t)i;
+        t->word[i] = -1;
+    }
+    t->n = in->graph->nodes;
+    return MHA_OK;
+}
+
+static mha_status input_encode(mha_cli *cli, mha_input *in, mha_source *s, bool truths,
+                               uint64_t limit, mha_err *err)
+{
+    if (s->graph)
+        return graph_take(in, s, limit, err);
+    if (cli->info->features)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads graphs: --graph F.json");
     bool reads_target = cli->info->layers[MHA_ENC] && cli->info->layers[MHA_DEC];
     in->has_special = cli->tokenizer != NULL;
     if (s->text)
@@ -238,8 +260,11 @@ static mha_status global_mark(const mha_cli *cli, mha_input *in, mha_err *err)
 
 static mha_document input_document(const mha_input *in)
 {
-    mha_document d = {
-        .ids = in->source.id, .n = in->source.n, .types = in->source.type, .global = in->global};
+    mha_document d = {.ids = in->source.id,
+                      .n = in->source.n,
+                      .types = in->source.type,
+                      .global = in->global,
+                      .graph = in->graph};
     if (in->has_special)
         d.special = in->source.special;
     if (in->has_target) {
@@ -256,16 +281,17 @@ static void input_release(mha_input *in)
     mha_tokens_release(&in->target);
     mha_tokens_release(&in->unmasked);
     mha_free(in->global);
+    mha_graph_close(in->graph);
 }
 
 /* One document: appended, or skipped with a note when it is one of several. */
-static mha_status input_add(mha_inputs *all, mha_cli *cli, const mha_source *s, size_t index,
+static mha_status input_add(mha_inputs *all, mha_cli *cli, mha_source *s, size_t index,
                             uint64_t limit, mha_err *err)
 {
     mha_input in = {.index = index, .label = -1};
     mha_err own = {0};
     char name[128];
-    mha_status status = input_encode(cli, &in, s, all->truths, &own);
+    mha_status status = input_encode(cli, &in, s, all->truths, limit, &own);
     bool cut = status == MHA_OK && tokens_cut(&in.source, in.from_text, limit);
     if (cut)
         tokens_cut(&in.unmasked, true, limit);
@@ -296,8 +322,7 @@ static mha_status input_add(mha_inputs *all, mha_cli *cli, const mha_source *s, 
     return MHA_OK;
 }
 
-static mha_status inputs_fill(mha_inputs *all, mha_cli *cli, const mha_sources *sources,
-                              mha_err *err)
+static mha_status inputs_fill(mha_inputs *all, mha_cli *cli, mha_sources *sources, mha_err *err)
 {
     uint64_t docs = UINT64_MAX, limit = SIZE_MAX;
     MHA_TRY(mha_args_uint(&cli->args, MHA_OPT_MAX_DOCS, 1, UINT64_MAX, &docs, err));
@@ -305,8 +330,9 @@ static mha_status inputs_fill(mha_inputs *all, mha_cli *cli, const mha_sources *
     all->given = sources->count < docs ? sources->count : docs;
     all->targets = true;
     if (!all->given)
-        return mha_fail(err, MHA_ERR_ARG,
-                        "no input: give --text, --file, --ids or --ids-file with documents");
+        return mha_fail(
+            err, MHA_ERR_ARG,
+            "no input: give --text, --file, --ids, --ids-file or --graph with documents");
     MHA_TRY(mha_alloc((void **)&all->items, all->given, sizeof *all->items, err));
     MHA_TRY(mha_alloc((void **)&all->documents, all->given, sizeof *all->documents, err));
     for (size_t i = 0; i < all->given; i++)

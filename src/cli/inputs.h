@@ -18,6 +18,7 @@ typedef struct mha_input {
     mha_tokens unmasked; /* with truths: the text behind the masks; empty when it was not given */
     int32_t label;       /* with truths: the class, −1: none */
     uint8_t *global;     /* [source.n] owned, of --global; NULL: not given */
+    mha_graph *graph;    /* owned; the tokens of `source` are then its nodes; NULL: none */
 } mha_input;
 
 typedef struct mha_inputs {

@@ -15,6 +15,7 @@ _mha_inspect()
     --ids) return ;;
     --target-ids) return ;;
     --ids-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --graph) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --max-docs) return ;;
     --max-tokens) return ;;
     --global) return ;;
@@ -25,7 +26,7 @@ _mha_inspect()
     --sites) return ;;
     --layers) return ;;
     --heads) return ;;
-    --stack) COMPREPLY=($(compgen -W "enc dec" -- "$word")); return ;;
+    --stack) COMPREPLY=($(compgen -W "enc dec graph" -- "$word")); return ;;
     --kind) COMPREPLY=($(compgen -W "self cross" -- "$word")); return ;;
     --special) COMPREPLY=($(compgen -W "keep mass renorm" -- "$word")); return ;;
     --sort) return ;;
@@ -69,14 +70,14 @@ _mha_inspect()
     esac
     case ${COMP_WORDS[1]} in
     info) options="--program --tensors --hash -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    tokens) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    run) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global --generate --beam --sample --temperature --top -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    maps) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global --sites --layers --heads --stack --kind --words -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    heads) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global --top --layers --heads --stack --kind --words --special --per-document --by-layer --sort --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    heatmap) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --words --special --rows --cols --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    importance) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global --top --layers --heads --stack --kind --per-document --by-layer --sort --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --resume --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    curve) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --scores --by --eval --steps --rescore --orders --resume -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
-    prune) options="--text --pair --target --file --ids --target-ids --ids-file --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --loss --logit-diff --mask-rate --unit --reference --keep --fraction --budget --scores --by --mode --fold-mean -o --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    tokens) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    run) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global --generate --beam --sample --temperature --top -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    maps) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global --sites --layers --heads --stack --kind --words -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    heads) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global --top --layers --heads --stack --kind --words --special --per-document --by-layer --sort --bootstrap --ci --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    heatmap) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --words --special --rows --cols --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    importance) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global --top --layers --heads --stack --kind --per-document --by-layer --sort --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --resume --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    curve) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --scores --by --eval --steps --rescore --orders --resume -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    prune) options="--text --pair --target --file --ids --target-ids --ids-file --graph --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --loss --logit-diff --mask-rate --unit --reference --keep --fraction --budget --scores --by --mode --fold-mean -o --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     help) options="--version --help" ;;
     *) return ;;
     esac

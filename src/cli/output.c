@@ -111,7 +111,8 @@ static mha_status describe_model(mha_table *t, const mha_model_info *info, mha_e
     }
     MHA_TRY(mha_table_section(&m, t, "model", err));
     MHA_TRY(mha_meta_text(m, "family", info->family, err));
-    MHA_TRY(mha_meta_int(m, "layers", info->layers[MHA_ENC] + info->layers[MHA_DEC], err));
+    MHA_TRY(mha_meta_int(
+        m, "layers", info->layers[MHA_ENC] + info->layers[MHA_DEC] + info->layers[MHA_GRAPH], err));
     if (info->layers[MHA_ENC] && info->layers[MHA_DEC]) {
         MHA_TRY(mha_meta_int(m, "encoder_layers", info->layers[MHA_ENC], err));
         MHA_TRY(mha_meta_int(m, "decoder_layers", info->layers[MHA_DEC], err));
@@ -144,6 +145,8 @@ static mha_status describe_input(mha_table *t, const mha_inputs *in, mha_err *er
         return MHA_OK;
     /* The one document as it was fed, so that the result can be checked without the text. */
     const mha_document *d = &in->documents[0];
+    if (d->graph)
+        return mha_meta_int(m, "edges", (int64_t)d->graph->edges, err);
     MHA_TRY(describe_ids(m, "ids", d->ids, d->n, err));
     return d->target_n ? describe_ids(m, "target_ids", d->target_ids, d->target_n, err) : MHA_OK;
 }

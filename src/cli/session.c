@@ -121,6 +121,10 @@ void mha_note_fed(const mha_cli *cli)
     if (in->given != 1 || (!cli->verbose && !isatty(STDERR_FILENO)))
         return;
     const mha_document *d = &in->documents[0];
+    if (d->graph) {
+        mha_note(cli, "fed a graph of %zu nodes and %zu edges", d->n, d->graph->edges);
+        return;
+    }
     for (size_t i = 0; i < d->n && used < sizeof line; i++) {
         const char *piece = cli->tokenizer ? mha_tokenizer_piece(cli->tokenizer, d->ids[i]) : NULL;
         int n = piece ? snprintf(line + used, sizeof line - used, " %s", piece)

@@ -186,6 +186,10 @@ mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_b
         case MHA_OPT_IDS_FILE:
             MHA_TRY(add_file(s, g->value, g->id == MHA_OPT_IDS_FILE, max_bytes, err));
             break;
+        case MHA_OPT_GRAPH:
+            MHA_TRY(source_add(&d, s, err));
+            MHA_TRY(mha_graph_open(&d->graph, g->value, max_bytes, err));
+            break;
         default:
             continue;
         }
@@ -206,6 +210,7 @@ void mha_sources_release(mha_sources *s)
     for (size_t i = 0; i < s->count; i++) {
         mha_free(s->items[i].ids);
         mha_free(s->items[i].target_ids);
+        mha_graph_close(s->items[i].graph);
     }
     mha_free(s->items);
     for (size_t i = 0; i < s->corpus_count; i++)

@@ -12,6 +12,7 @@ typedef struct mha_source {
     const char *label;         /* a field of files; NULL: none */
     int32_t *ids, *target_ids; /* owned, NULL: none */
     size_t ids_n, target_ids_n;
+    mha_graph *graph; /* instead of text and ids; owned until somebody takes it; NULL: none */
     const char *file; /* where it came from; NULL: the command line */
     size_t place;     /* line of the file, or the number among the command line's, from 1 */
 } mha_source;
@@ -24,8 +25,8 @@ typedef struct mha_sources {
     size_t corpus_count;
 } mha_sources;
 
-/* Everything that --text, --pair, --target, --file, --ids, --target-ids and --ids-file name, in
- * their order. Release in any case. */
+/* Everything that --text, --pair, --target, --file, --ids, --target-ids, --ids-file and --graph
+ * name, in their order. Release in any case. */
 mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_bytes, mha_err *err);
 /* The documents of one file alone. */
 mha_status mha_sources_read_file(mha_sources *s, const char *path, uint64_t max_bytes,

@@ -141,6 +141,7 @@ static mha_status check(const mha_engine *e, const mha_document *doc, bool needs
                         mha_err *err)
 {
     const struct mha_model *m = e->model;
+    MHA_TRY(mha_globals_check(m, doc, err));
     if (m->features > 0)
         return check_graph(m, doc, err);
     if (doc->graph != NULL)
@@ -151,7 +152,6 @@ static mha_status check(const mha_engine *e, const mha_document *doc, bool needs
             return mha_fail(err, MHA_ERR_LIMIT,
                             "token type %u at position %zu: the model has %u types", doc->types[i],
                             i, m->types);
-    MHA_TRY(mha_globals_check(m, doc, err));
     if (needs_target)
         MHA_TRY(check_ids(e, doc->target_ids, doc->target_n, "the target (--target)", err));
     return check_pool(m, doc, err);
