@@ -87,7 +87,8 @@ static int deliver(void *context, const mha_block *b, size_t worker)
     (void)worker;
     size_t a = mha_chosen_step(&c->chosen, b->stack, b->kind, b->layer);
     const mha_attn_info *step = &c->chosen.info->attn[a];
-    size_t number = mha_chosen_number(&c->chosen, a, b->head);
+    /* an attention step whose heads are all pruned has an output, but no head 0 */
+    size_t number = b->site == MHA_SITE_ATTN_OUT ? 0 : mha_chosen_number(&c->chosen, a, b->head);
     switch (b->site) {
     case MHA_SITE_STATS:
         for (size_t r = 0; r < b->rows; r++)

@@ -20,6 +20,12 @@ echo "== all of a layer, all but some, masks"
 try gpt2-lm --heads '1.*' -o empty
 heads empty
 "$MHA" run empty --ids 2,7,8 --top 1 --format csv | cut -d, -f 1-4
+for method in gradient ablate-zero shapley; do
+    "$MHA" importance empty --ids '2,7,8,9;3,4,5' --method $method --format csv -q | cut -d, -f 1-4 | sort -u | wc -l
+done
+"$MHA" importance empty --ids '2,7,8,9;3,4,5' --method fisher --format json -q | grep -c '"head_sum_error": [0-9.]*e-0[789]'
+"$MHA" heads empty --ids 2,7,8 --format csv | wc -l
+"$MHA" run empty --ids 1,2,3 --generate 4 --format csv | wc -l
 try gpt2-lm --keep 0.0,1.0 -o few
 try llama-gqa --heads 0.1 --mode mask -o masked
 echo "== key/value groups"
