@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Absent, null, false, 0, "" and empty lists are always neutral; beside them one number or one
- * string (for a list: all its elements). */
+/* Absent, null, "" and empty lists are always neutral, false and 0 but for the keys of
+ * false_says_something; beside them one number or one string (for a list: all its elements). */
 static const struct unread {
     const char *key;
     double number;
@@ -94,6 +94,22 @@ static const struct unread {
     {"clip_qkv", 0, NULL},
 };
 
+/* What models do unless the key is false. Keys of biases are not among them: a bias that is there
+ * or missing shows in the tensors. */
+static const char *const false_says_something[] = {
+    "do_layer_norm_before",  "layer_norm_elementwise_affine",
+    "position_biased_input", "no_rope_layers",
+    "scale_attn_weights",    "is_causal",
+};
+
+static bool says_false(const char *key)
+{
+    for (size_t i = 0; i < sizeof false_says_something / sizeof *false_says_something; i++)
+        if (strcmp(false_says_something[i], key) == 0)
+            return true;
+    return false;
+}
+
 /* The same for GGUF metadata, with the architecture's prefix cut off. */
 static const struct unread gguf_table[] = {
     {"expert_count", 1, NULL},
@@ -142,7 +158,7 @@ static bool is_read(const mha_binder *b, const char *key)
 static bool is_neutral(const json_t *j, const struct unread *u)
 {
     mha_value v = mha_value_of_json(j);
-    if (!mha_value_truth(&v))
+    if (!mha_value_truth(&v) && !(v.kind == MHA_VALUE_NUMBER && says_false(u->key)))
         return true;
     if (v.kind == MHA_VALUE_NUMBER)
         return v.number == u->number;
@@ -178,6 +194,8 @@ mha_status mha_refuse_unread(const mha_binder *b)
             continue;
         if (strncmp(u->key, "rope_", 5) == 0 && is_default_rope(j))
             continue;
+        if (strcmp(u->key, "is_causal") == 0 && b->spec->stacks[0].id == MHA_ENC)
+            continue; /* encoders are not */
         char value[128] = {0};
         size_t size = json_dumpb(j, value, sizeof value - 1, JSON_ENCODE_ANY | JSON_COMPACT);
         value[size < sizeof value ? size : sizeof value - 1] = '\0';
