@@ -191,7 +191,7 @@ mha_status mha_headlist_scores(double *scores, const mha_cli *cli, const char *p
 {
     ranking r = {.cli = cli, .path = path};
     for (size_t i = 0; i < cli->info->attn_count * stride; i++)
-        scores[i] = NAN;
+        scores[i] = (double)NAN;
     MHA_TRY(mha_table_open(&r.table, path, err));
     mha_status status = model_check(&r, err);
     if (status == MHA_OK)
