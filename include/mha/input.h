@@ -7,7 +7,7 @@
 #ifndef MHA_INPUT_H
 #define MHA_INPUT_H
 
-#include "mha/err.h"
+#include "mha/model.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -157,6 +157,29 @@ void mha_graph_close(mha_graph *g);
  * self_loops those that are no loops, and then a loop for each node. Returns how many there are;
  * source and target [that many] may be NULL. */
 size_t mha_graph_edges(const mha_graph *g, bool self_loops, uint32_t *source, uint32_t *target);
+
+/* --- pictures and other features -------------------------------------------------------------- */
+
+typedef struct mha_picture {
+    uint32_t width, height;
+    unsigned char *rgb; /* [height, width, 3] owned */
+} mha_picture;
+
+/* Reads a PNG or JPEG file. max_pixels: MHA_ERR_LIMIT for more; 0: a default. MHA_ERR_IO, _FORMAT
+ * for a broken or cut file, _UNSUPPORTED for other kinds. Release *out when it succeeded. */
+mha_status mha_picture_open(mha_picture *out, const char *path, uint64_t max_pixels, mha_err *err);
+void mha_picture_release(mha_picture *p);
+
+/* The picture as the model wants it, by the checkpoint's preprocessor_config.json: resized,
+ * cropped, rescaled, normalised. features [channels, height, width] of the model's signal, owned
+ * (mha_features_free). seen: what is left of the picture, height × width pixels, owned; may be
+ * NULL. MHA_ERR_UNSUPPORTED names a setting that is not implemented. */
+mha_status mha_picture_features(float **features, mha_picture *seen, const mha_picture *picture,
+                                const mha_model *m, mha_err *err);
+/* Features of a .npy file, of exactly the shape that the model reads (an axis of 1 in front may be
+ * there); NaN and infinities are MHA_ERR_NUMERIC. */
+mha_status mha_features_open(float **features, const char *path, const mha_model *m, mha_err *err);
+void mha_features_free(float *features);
 
 #ifdef __cplusplus
 }
