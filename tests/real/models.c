@@ -91,7 +91,7 @@ static void check_model(void **state)
     char path[1024], folder[64];
     find_model(r, path, sizeof path);
     mha_model *m;
-    mha_engine *e;
+    mha_engine *e = NULL;
     mha_err err = {0};
     fixture f;
     snprintf(folder, sizeof folder, "../real/%s", r->name);

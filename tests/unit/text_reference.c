@@ -125,9 +125,9 @@ static void check_gguf(const char *name)
     mha_err err;
     char path[256];
     mha_filemap file;
-    mha_gguf *g;
+    mha_gguf *g = NULL;
     mha_tensor_list tensors = {0};
-    mha_tokenizer *t;
+    mha_tokenizer *t = NULL;
     snprintf(path, sizeof path, DATA "/%s.gguf", name);
     if (mha_filemap_open(&file, path, &err) != MHA_OK ||
         mha_gguf_parse(&g, &tensors, file.data, file.size, path, 0, 10, &err) != MHA_OK ||
@@ -146,7 +146,7 @@ static void check_gguf(const char *name)
 static void check_export(const char *name)
 {
     mha_err err;
-    char path[256], *text;
+    char path[256], *text = NULL;
     mha_tokenizer *t, *again;
     snprintf(path, sizeof path, DATA "/%s.gguf", name);
     if (mha_tokenizer_open(&t, path, &err) != MHA_OK ||
