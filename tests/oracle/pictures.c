@@ -114,7 +114,7 @@ static const char *const processed[] = {"scene.png", "palette.png", "scene.jpg"}
 static void check_picture(void **state, const char *name, bool cases)
 {
     mha_picture p;
-    mha_npz *z;
+    mha_npz *z = NULL;
     mha_err err = {0};
     if (mha_picture_open(&p, picture_path(name, ""), 0, &err) != MHA_OK ||
         mha_npz_open(&z, picture_path(name, ".npz"), 0, &err) != MHA_OK)
