@@ -86,6 +86,17 @@ GENERATION = {
         },
         (2, 4),
     ),
+    "whisper": (
+        {
+            "decoder_start_token_id": 51,
+            "eos_token_id": 50,
+            "pad_token_id": 50,
+            "suppress_tokens": [7, 8, 9],
+            "begin_suppress_tokens": [10, 50],
+            "no_repeat_ngram_size": 2,
+        },
+        (3,),
+    ),
     "marian": (
         {
             "decoder_start_token_id": 58,
@@ -122,13 +133,17 @@ def write_generation(model, name, docs, out):
     config.save_pretrained(out)
     model.generation_config = tf.GenerationConfig.from_pretrained(out)
     for n, doc in enumerate(docs):
-        ids = torch.from_numpy(doc["input_ids"])[None]
+        if "input_ids" in doc:
+            ids = torch.from_numpy(doc["input_ids"])[None]
+            inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        else:
+            inputs = {"input_features": torch.from_numpy(doc["input_features"])[None].double()}
         arrays = {"length": np.array([LENGTH], np.int64)}
         for width in (1, *widths):
             with torch.no_grad():
-                written = model.generate(
-                    ids,
-                    attention_mask=torch.ones_like(ids),
+                written = tf.GenerationMixin.generate(  # Whisper has one of its own on top
+                    model,
+                    **inputs,
                     num_beams=width,
                     max_new_tokens=LENGTH,
                     do_sample=False,

@@ -151,7 +151,7 @@ def make_document(name, model, tensors, n):
     rows, targets = terms(model, arrays)
     if not rows:
         return
-    reference.prepare(model, len(arrays["ids"]))
+    reference.prepare(model, len(arrays["ids"]) if "ids" in arrays else 0)
     with reference.double_precision(), reference.recorded(model):
         steps = attention_steps(model, inputs)
     shape = (len(steps), max(heads for _, heads in steps))

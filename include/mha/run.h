@@ -38,7 +38,7 @@ typedef struct mha_fill {
 
 /* One document: token ids exactly as they are fed; or, for a model of graphs, one graph. */
 typedef struct mha_document {
-    const int32_t *ids; /* [n], n >= 1; NULL with features */
+    const int32_t *ids; /* [n], n >= 1; not read with features */
     size_t n;
     const float *features;  /* [channels, height, width] for a model that reads features instead of
                                ids: n is then mha_model_info.signal.rows */

@@ -130,17 +130,24 @@ static int row_show(void *context, const mha_map_row *r)
 
 /* --- figures ------------------------------------------------------------------------------- */
 
+/* Rows of a picture or spectrum are no tokens: their labels are their numbers. */
+static const mha_tokenizer *side_tokenizer(const heatmap *h, const mha_cells *cells)
+{
+    const mha_input *in = &h->cli->inputs.items[0];
+    return in->features && cells->tokens == &in->source ? NULL : h->cli->tokenizer;
+}
+
 static mha_status single_draw(heatmap *h, mha_err *err)
 {
-    const mha_tokenizer *tokenizer = h->cli->tokenizer;
     int choice = mha_args_choice(&h->cli->args, MHA_OPT_LABELS);
     mha_label_mode mode = choice < 0 ? MHA_LABEL_TOKENS : (mha_label_mode)choice;
     mha_labels rows = {0}, cols = {0};
     if (mha_args_has(&h->cli->args, MHA_OPT_EXACT))
         return mha_chart_exact(h->maps[0], &h->chart, h->out.path, err);
-    mha_status status = mha_labels_make(&rows, tokenizer, &h->rows.cells, mode, err);
+    const mha_cells *r = &h->rows.cells, *c = &h->cols.cells;
+    mha_status status = mha_labels_make(&rows, side_tokenizer(h, r), r, mode, err);
     if (status == MHA_OK)
-        status = mha_labels_make(&cols, tokenizer, &h->cols.cells, mode, err);
+        status = mha_labels_make(&cols, side_tokenizer(h, c), c, mode, err);
     bool bare = mode == MHA_LABEL_NONE;
     mha_heatmap figure = {
         .map = h->maps[0],

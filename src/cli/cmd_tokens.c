@@ -25,7 +25,7 @@ static mha_status tokens_add(mha_table *t, const mha_cli *cli, const mha_input *
         MHA_TRY(mha_table_add_row(t, err));
         mha_table_set_int(t, DOCUMENT, (int64_t)in->index);
         mha_table_set_int(t, ID, k->id[i]);
-        if (cli->tokenizer)
+        if (cli->tokenizer && (target || !in->features))
             MHA_TRY(
                 mha_table_set_text(t, PIECE, mha_tokenizer_piece(cli->tokenizer, k->id[i]), err));
         if (text) {

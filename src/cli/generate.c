@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "mha/analysis.h"
 
+#include <string.h>
+
 enum { DOCUMENT, IDS, TEXT, COLUMNS };
 static const mha_column columns[COLUMNS] = {
     {"document", "", "from 0", MHA_COLUMN_INT},
@@ -25,6 +27,7 @@ typedef struct generator {
     mha_sampling sampling;
     mha_generation rules;
     int32_t *new_ids; /* [length] */
+    int32_t *prompt;  /* [1 + rules.prompt.count] */
     int64_t *ids;     /* the same, for the table */
     size_t n;
     double done, total; /* tokens, for the bar */
@@ -56,6 +59,7 @@ static mha_status generator_open(generator *g, mha_cli *cli, mha_err *err)
     g->length = g->rules.length > 0 ? g->rules.length : LENGTH_DEFAULT;
     MHA_TRY(mha_args_uint(args, MHA_OPT_GENERATE, 1, 1u << 24, &g->length, err));
     g->total = (double)g->length * (double)cli->inputs.count;
+    MHA_TRY(mha_alloc((void **)&g->prompt, g->rules.prompt.count + 1, sizeof *g->prompt, err));
     MHA_TRY(mha_alloc((void **)&g->new_ids, g->length, sizeof *g->new_ids, err));
     return mha_alloc((void **)&g->ids, g->length, sizeof *g->ids, err);
 }
@@ -64,6 +68,7 @@ static void generator_release(generator *g)
 {
     mha_generation_release(&g->rules);
     mha_free(g->new_ids);
+    mha_free(g->prompt);
     mha_free(g->ids);
 }
 
@@ -87,10 +92,24 @@ static int step(void *context, double done, double total)
     return mha_progress_step(&g->cli->bar, g->done + done, g->total);
 }
 
+/* Without a target of its own a document starts from the decoder's start token and the ids that the
+ * checkpoint puts behind it. */
+static void prompt_complete(generator *g, mha_document *d, bool target_given)
+{
+    const mha_ids *more = &g->rules.prompt;
+    if (target_given || !more->count || d->target_n != 1)
+        return;
+    g->prompt[0] = d->target_ids[0];
+    memcpy(g->prompt + 1, more->id, more->count * sizeof *more->id);
+    d->target_ids = g->prompt;
+    d->target_n = more->count + 1;
+}
+
 static mha_status document_write(generator *g, size_t i, mha_err *err)
 {
     int32_t start;
     mha_document d = mha_inputs_complete(g->cli, i, &start);
+    prompt_complete(g, &d, g->cli->inputs.documents[i].target_n > 0);
     size_t fed = d.target_n ? d.target_n : d.n;
     mha_writing how = {.rules = &g->rules,
                        .length = length_allowed(g, fed),

@@ -183,6 +183,55 @@ static mha_status graph_take(mha_input *in, mha_source *s, uint64_t limit, mha_e
     return MHA_OK;
 }
 
+/* A picture or a spectrum: its rows stand where tokens would. */
+static mha_status signal_take(const mha_cli *cli, mha_input *in, const mha_source *s,
+                              uint64_t limit, mha_err *err)
+{
+    const mha_signal_info *signal = &cli->info->signal;
+    mha_tokens *t = &in->source;
+    if (!signal->channels)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads text, not %s",
+                        s->image ? "pictures" : "features");
+    if (signal->rows > limit)
+        return mha_fail(err, MHA_ERR_LIMIT, "%" PRIu32 " rows of features are not cut",
+                        signal->rows);
+    if (s->image) {
+        mha_picture picture;
+        MHA_TRY(mha_picture_open(&picture, s->image, 0, err));
+        mha_status status =
+            mha_picture_features(&in->features, &in->seen, &picture, cli->model, err);
+        mha_picture_release(&picture);
+        MHA_TRY(status);
+    } else {
+        MHA_TRY(mha_features_open(&in->features, s->features, cli->model, err));
+    }
+    MHA_TRY(tokens_reserve(t, signal->rows, err));
+    for (uint32_t i = 0; i < signal->rows; i++) {
+        t->id[i] = (int32_t)i;
+        t->word[i] = -1;
+        t->special[i] = i < signal->extra;
+    }
+    t->n = signal->rows;
+    return MHA_OK;
+}
+
+/* The document's own side: tokens, nodes of a graph, or rows of a picture or spectrum. */
+static mha_status source_take(mha_cli *cli, mha_input *in, mha_source *s, uint64_t limit,
+                              mha_err *err)
+{
+    bool signal = s->image || s->features;
+    in->has_special = signal || cli->tokenizer != NULL;
+    if (signal)
+        return signal_take(cli, in, s, limit, err);
+    if (cli->info->signal.channels)
+        return mha_fail(err, MHA_ERR_ARG, "the model reads %s",
+                        cli->info->signal.patch ? "pictures: --image F or --features F.npy"
+                                                : "spectra: --features F.npy");
+    if (s->text)
+        return text_encode(cli, in, s, err);
+    return tokens_from_ids(&in->source, cli->tokenizer, s->ids, s->ids_n, err);
+}
+
 static mha_status input_encode(mha_cli *cli, mha_input *in, mha_source *s, bool truths,
                                uint64_t limit, mha_err *err)
 {
@@ -191,11 +240,7 @@ static mha_status input_encode(mha_cli *cli, mha_input *in, mha_source *s, bool 
     if (cli->info->features)
         return mha_fail(err, MHA_ERR_ARG, "the model reads graphs: --graph F.json");
     bool reads_target = cli->info->layers[MHA_ENC] && cli->info->layers[MHA_DEC];
-    in->has_special = cli->tokenizer != NULL;
-    if (s->text)
-        MHA_TRY(text_encode(cli, in, s, err));
-    else
-        MHA_TRY(tokens_from_ids(&in->source, cli->tokenizer, s->ids, s->ids_n, err));
+    MHA_TRY(source_take(cli, in, s, limit, err));
     if (truths)
         MHA_TRY(truth_encode(cli, in, s, err));
     if (!s->target && !s->target_ids)
@@ -263,6 +308,7 @@ static mha_document input_document(const mha_input *in)
     mha_document d = {.ids = in->source.id,
                       .n = in->source.n,
                       .types = in->source.type,
+                      .features = in->features,
                       .global = in->global,
                       .graph = in->graph};
     if (in->has_special)
@@ -280,6 +326,8 @@ static void input_release(mha_input *in)
     mha_tokens_release(&in->source);
     mha_tokens_release(&in->target);
     mha_tokens_release(&in->unmasked);
+    mha_features_free(in->features);
+    mha_picture_release(&in->seen);
     mha_free(in->global);
     mha_graph_close(in->graph);
 }
@@ -332,7 +380,7 @@ static mha_status inputs_fill(mha_inputs *all, mha_cli *cli, mha_sources *source
     if (!all->given)
         return mha_fail(
             err, MHA_ERR_ARG,
-            "no input: give --text, --file, --ids, --ids-file or --graph with documents");
+            "no input: give --text, --file, --ids, --ids-file, --image, --features or --graph");
     MHA_TRY(mha_alloc((void **)&all->items, all->given, sizeof *all->items, err));
     MHA_TRY(mha_alloc((void **)&all->documents, all->given, sizeof *all->documents, err));
     for (size_t i = 0; i < all->given; i++)

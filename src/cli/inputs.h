@@ -17,6 +17,8 @@ typedef struct mha_input {
     bool has_special;    /* the special flags mean something */
     mha_tokens unmasked; /* with truths: the text behind the masks; empty when it was not given */
     int32_t label;       /* with truths: the class, −1: none */
+    float *features;     /* owned; NULL: it is not a picture or a spectrum */
+    mha_picture seen;    /* what the model sees of a picture; without pixels otherwise */
     uint8_t *global;     /* [source.n] owned, of --global; NULL: not given */
     mha_graph *graph;    /* owned; the tokens of `source` are then its nodes; NULL: none */
 } mha_input;

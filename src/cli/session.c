@@ -125,6 +125,12 @@ void mha_note_fed(const mha_cli *cli)
         mha_note(cli, "fed a graph of %zu nodes and %zu edges", d->n, d->graph->edges);
         return;
     }
+    if (d->features) {
+        const mha_signal_info *s = &cli->info->signal;
+        mha_note(cli, "fed %" PRIu32 " × %" PRIu32 " × %" PRIu32 " numbers as %" PRIu32 " rows",
+                 s->channels, s->height, s->width, s->rows);
+        return;
+    }
     for (size_t i = 0; i < d->n && used < sizeof line; i++) {
         const char *piece = cli->tokenizer ? mha_tokenizer_piece(cli->tokenizer, d->ids[i]) : NULL;
         int n = piece ? snprintf(line + used, sizeof line - used, " %s", piece)

@@ -161,7 +161,7 @@ mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_b
 {
     *s = (mha_sources){0};
     size_t first = 0; /* documents of the last option that brought any */
-    bool text = false;
+    bool text = false, signal = false;
     for (size_t i = 0; i < args->count; i++) {
         const mha_given *g = &args->given[i];
         size_t before = s->count;
@@ -174,7 +174,7 @@ mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_b
             break;
         case MHA_OPT_PAIR:
         case MHA_OPT_TARGET:
-            MHA_TRY(attach_text(s, text, g, err));
+            MHA_TRY(attach_text(s, text || (signal && g->id == MHA_OPT_TARGET), g, err));
             continue;
         case MHA_OPT_IDS:
             MHA_TRY(add_ids(s, g->value, err));
@@ -186,6 +186,14 @@ mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_b
         case MHA_OPT_IDS_FILE:
             MHA_TRY(add_file(s, g->value, g->id == MHA_OPT_IDS_FILE, max_bytes, err));
             break;
+        case MHA_OPT_IMAGE:
+            MHA_TRY(source_add(&d, s, err));
+            d->image = g->value;
+            break;
+        case MHA_OPT_FEATURES:
+            MHA_TRY(source_add(&d, s, err));
+            d->features = g->value;
+            break;
         case MHA_OPT_GRAPH:
             MHA_TRY(source_add(&d, s, err));
             MHA_TRY(mha_graph_open(&d->graph, g->value, max_bytes, err));
@@ -195,6 +203,7 @@ mha_status mha_sources_read(mha_sources *s, const mha_args *args, uint64_t max_b
         }
         first = before;
         text = g->id == MHA_OPT_TEXT;
+        signal = g->id == MHA_OPT_IMAGE || g->id == MHA_OPT_FEATURES;
     }
     return MHA_OK;
 }

@@ -13,8 +13,9 @@ typedef struct mha_source {
     int32_t *ids, *target_ids; /* owned, NULL: none */
     size_t ids_n, target_ids_n;
     mha_graph *graph; /* instead of text and ids; owned until somebody takes it; NULL: none */
-    const char *file; /* where it came from; NULL: the command line */
-    size_t place;     /* line of the file, or the number among the command line's, from 1 */
+    const char *image, *features; /* files of a picture or of features; NULL: none */
+    const char *file;             /* where it came from; NULL: the command line */
+    size_t place; /* line of the file, or the number among the command line's, from 1 */
 } mha_source;
 
 typedef struct mha_sources {
