@@ -37,8 +37,9 @@ typedef struct mha_tokens {
 
 void mha_tokens_release(mha_tokens *t);
 
-/* The tokenizer of a model. In a directory tokenizer.json, then vocab.txt, then vocab.json +
- * merges.txt (with tokenizer_config.json beside them); of a .gguf file its metadata. *out = NULL
+/* The tokenizer of a model. In a directory tokenizer.json, then vocab.txt, then vocab.json with
+ * source.spm or merges.txt, then a SentencePiece model (with tokenizer_config.json beside them); of
+ * a .gguf file its metadata. *out = NULL
  * with MHA_OK when the model has no tokenizer; MHA_ERR_UNSUPPORTED, naming the kind, for a kind
  * that is not implemented. */
 mha_status mha_tokenizer_open(mha_tokenizer **out, const char *path, mha_err *err);
@@ -52,6 +53,10 @@ void mha_tokenizer_free(mha_tokenizer *t);
 mha_status mha_tokenizer_encode(const mha_tokenizer *t, const char *text, size_t n,
                                 const char *pair, size_t pair_n, bool with_special, mha_tokens *out,
                                 mha_err *err);
+
+/* The tokenizer for what a decoder reads and writes: the same one, but for models of translation
+ * that split each language in its own way. Ids mean the same in both. Borrowed. */
+const mha_tokenizer *mha_tokenizer_target(const mha_tokenizer *t);
 
 size_t mha_tokenizer_vocab(const mha_tokenizer *t);     /* largest id + 1 */
 const char *mha_tokenizer_kind(const mha_tokenizer *t); /* "WordPiece", "byte-level BPE", … */

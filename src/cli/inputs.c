@@ -97,10 +97,10 @@ static mha_status target_from_text(mha_cli *cli, mha_tokens *t, const mha_source
     if (start < 0)
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
                         "the model names no start token for its decoder; use --target-ids");
-    MHA_TRY_GOTO(
-        status,
-        mha_tokenizer_encode(cli->tokenizer, s->target, s->target_n, NULL, 0, true, &plain, err),
-        out);
+    MHA_TRY_GOTO(status,
+                 mha_tokenizer_encode(mha_tokenizer_target(cli->tokenizer), s->target, s->target_n,
+                                      NULL, 0, true, &plain, err),
+                 out);
     size_t n = plain.n;
     while (n > 0 && from_template(&plain, n - 1))
         n--;

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "text/unicode.h"
 
+#include <assert.h>
 #include <string.h>
 
 void mha_aligned_release(mha_aligned *a)
@@ -83,4 +84,22 @@ mha_status mha_aligned_put_slice(mha_aligned *a, const mha_aligned *src, size_t 
     memcpy(a->from + a->n, src->from + start, n * sizeof *a->from);
     a->n += n;
     return MHA_OK;
+}
+
+mha_status mha_aligned_put_edit(mha_aligned *a, const mha_aligned *src, size_t *at, uint32_t c,
+                                int32_t change, mha_err *err)
+{
+    mha_span from;
+    if (change > 0) {
+        assert(*at > 0);
+        from = src->from[*at - 1];
+    } else {
+        from = src->from[*at];
+        for (int32_t i = 0; i <= -change; i++) {
+            uint32_t skipped;
+            assert(*at < src->n);
+            *at += mha_char_next(src->data + *at, &skipped);
+        }
+    }
+    return mha_aligned_put_char(a, c, from, err);
 }

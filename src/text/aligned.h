@@ -32,5 +32,10 @@ mha_status mha_aligned_put_original(mha_aligned *a, const char *text, size_t n, 
 /* Appends src[start..end). */
 mha_status mha_aligned_put_slice(mha_aligned *a, const mha_aligned *src, size_t start, size_t end,
                                  mha_err *err);
+/* Appends a character that came out of src by an edit: change 0 replaces the next character of src,
+ * which starts at *at, -k swallows k more behind it, +1 inserts and shares the range of what is
+ * before. */
+mha_status mha_aligned_put_edit(mha_aligned *a, const mha_aligned *src, size_t *at, uint32_t c,
+                                int32_t change, mha_err *err);
 
 #endif

@@ -25,6 +25,7 @@ void mha_tokenizer_free(mha_tokenizer *t)
 {
     if (!t)
         return;
+    mha_tokenizer_free(t->target);
     mha_model_release(&t->model);
     mha_decoders_release(&t->decoders);
     mha_pretokenizers_release(&t->pretokenizers);
@@ -71,9 +72,31 @@ mha_status mha_tokenizer_set_bpe(mha_tokenizer *t, mha_bpe_options *options, mha
     plain = plain && (!options->unknown || known == 256);
     options->bytes = plain && mha_pretokenizers_keep_bytes(&t->pretokenizers);
     t->byte_alphabet = known >= MHA_BPE_BYTES_ENOUGH;
+    if (options->suffix_n > 0) {
+        char *suffix;
+        MHA_TRY(mha_arena_strndup(&suffix, &t->arena, options->suffix, options->suffix_n, err));
+        t->word_suffix = suffix;
+    }
     if (options->unknown)
         t->roles[MHA_TOKEN_UNK] = mha_vocab_id(&t->vocab, options->unknown, options->unknown_n);
     return mha_bpe_new(&t->model, &t->vocab, &t->arena, options, err);
+}
+
+mha_status mha_tokenizer_set_wordlevel(mha_tokenizer *t, const char *unknown, size_t unknown_n,
+                                       mha_err *err)
+{
+    int32_t id = mha_vocab_id(&t->vocab, unknown, unknown_n);
+    t->roles[MHA_TOKEN_UNK] = id;
+    return mha_wordlevel_new(&t->model, &t->vocab, id, err);
+}
+
+mha_status mha_tokenizer_set_scored(mha_tokenizer *t, mha_scored_kind kind,
+                                    const mha_scored_options *options, mha_err *err)
+{
+    t->roles[MHA_TOKEN_UNK] = options->unknown;
+    if (kind == MHA_SCORED_BPE)
+        return mha_scored_bpe_new(&t->model, options, err);
+    return mha_unigram_new(&t->model, options, kind == MHA_SCORED_SENTENCEPIECE, err);
 }
 
 static mha_status index_added(mha_tokenizer *t, mha_err *err)
@@ -94,8 +117,11 @@ mha_status mha_tokenizer_finish(mha_tokenizer *t, const json_t *description, mha
     MHA_TRY(index_added(t, err));
     MHA_TRY(mha_template_parse(&t->template, &t->arena,
                                json_object_get(description, "post_processor"), t->vocab_size, err));
-    return mha_decoders_parse(&t->decoders, &t->arena, json_object_get(description, "decoder"),
-                              err);
+    MHA_TRY(
+        mha_decoders_parse(&t->decoders, &t->arena, json_object_get(description, "decoder"), err));
+    t->byte_pieces = mha_decoders_have_bytes(&t->decoders);
+    t->space_mark = mha_decoders_space_mark(&t->decoders, &t->space_mark_n);
+    return MHA_OK;
 }
 
 mha_status mha_tokenizer_name_file(mha_err *err, mha_status status, const char *file)
@@ -111,19 +137,14 @@ void mha_tokenizer_guess_roles(mha_tokenizer *t)
         mha_token_role role;
         const char *piece;
     } common[] = {
-        {MHA_TOKEN_CLS, "[CLS]"},
-        {MHA_TOKEN_SEP, "[SEP]"},
-        {MHA_TOKEN_MASK, "[MASK]"},
-        {MHA_TOKEN_MASK, "<mask>"},
-        {MHA_TOKEN_PAD, "[PAD]"},
-        {MHA_TOKEN_PAD, "<pad>"},
-        {MHA_TOKEN_UNK, "[UNK]"},
-        {MHA_TOKEN_UNK, "<unk>"},
-        {MHA_TOKEN_BOS, "<s>"},
-        {MHA_TOKEN_BOS, "<|begin_of_text|>"},
-        {MHA_TOKEN_BOS, "<|endoftext|>"},
-        {MHA_TOKEN_EOS, "</s>"},
-        {MHA_TOKEN_EOS, "<|end_of_text|>"},
+        {MHA_TOKEN_CLS, "[CLS]"},         {MHA_TOKEN_SEP, "[SEP]"},
+        {MHA_TOKEN_MASK, "[MASK]"},       {MHA_TOKEN_MASK, "<mask>"},
+        {MHA_TOKEN_PAD, "[PAD]"},         {MHA_TOKEN_PAD, "<pad>"},
+        {MHA_TOKEN_UNK, "[UNK]"},         {MHA_TOKEN_UNK, "<unk>"},
+        {MHA_TOKEN_CLS, "<cls>"},         {MHA_TOKEN_BOS, "<s>"},
+        {MHA_TOKEN_BOS, "<bos>"},         {MHA_TOKEN_BOS, "<|begin_of_text|>"},
+        {MHA_TOKEN_BOS, "<|endoftext|>"}, {MHA_TOKEN_EOS, "</s>"},
+        {MHA_TOKEN_EOS, "<eos>"},         {MHA_TOKEN_EOS, "<|end_of_text|>"},
         {MHA_TOKEN_EOS, "<|endoftext|>"},
     };
     for (size_t i = 0; i < sizeof common / sizeof *common; i++) {

@@ -1,21 +1,16 @@
 /* bpe.c: byte-pair encoding. A word starts as its characters (or bytes); the pair of neighbours
  * that comes first in the list of merges is joined, leftmost first, until no pair is in the list.
- *
- * Neighbours form a doubly linked list over an array, and candidate pairs wait in a heap ordered by
- * (rank, position), so a word of n symbols takes O(n log n). A candidate is stale when its symbols
- * have changed since; the test, as in the reference implementation, is whether the pair that is
- * there now would make the same piece. */
+ * The joining itself is merging.c's. */
 #include "text/model.h"
 
 #include "base/buf.h"
 #include "base/fail.h"
 #include "base/utf8.h"
 #include "text/bytelevel.h"
+#include "text/merging.h"
 #include "text/unicode.h"
 
 #include <string.h>
-
-#define NO_SYMBOL UINT32_MAX
 
 typedef struct merge_slot {
     uint64_t pair; /* left id << 32 | right id; EMPTY_PAIR for a free slot */
@@ -32,29 +27,12 @@ typedef struct bpe {
     uint64_t seed;
     const char *prefix, *suffix;
     size_t prefix_n, suffix_n;
-    bool has_unknown, fuse_unknown, ignore_merges, bytes;
+    bool has_unknown, fuse_unknown, ignore_merges, bytes, byte_fallback;
     int32_t unknown;       /* -1: named, but not in the vocabulary */
-    int32_t byte_ids[256]; /* -1: the vocabulary does not know it */
+    int32_t byte_ids[256]; /* of the byte alphabet, or with byte_fallback of "<0x41>"; -1: the
+                              vocabulary does not have it */
     mha_map whole;         /* with bytes and ignore_merges: the ids of pieces by their bytes */
 } bpe;
-
-typedef struct symbol {
-    int32_t id;
-    uint32_t previous, next; /* NO_SYMBOL at the ends */
-    uint32_t n;              /* bytes of the word, 0 once joined to its left neighbour */
-} symbol;
-
-typedef struct candidate {
-    uint32_t rank, at;
-    int32_t id;
-    int32_t left, right; /* ids of the symbols when it was found */
-} candidate;
-
-typedef struct word_state {
-    symbol *symbols;
-    candidate *heap;
-    size_t n, waiting;
-} word_state;
 
 /* --- merges ---------------------------------------------------------------------------------- */
 
@@ -143,90 +121,20 @@ static mha_status build_merges(bpe *b, const mha_bpe_options *o, mha_err *err)
     return status;
 }
 
-/* --- the heap of candidates ------------------------------------------------------------------ */
-
-static bool before(candidate a, candidate b)
+/* The pair of two neighbours in the list of merges. */
+static bool find_pair(const void *state, const mha_merging *w, const mha_symbol *left,
+                      const mha_symbol *right, uint32_t *rank, int32_t *id)
 {
-    return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
-}
-
-static void heap_push(word_state *w, candidate c)
-{
-    size_t i = w->waiting++;
-    for (; i > 0 && before(c, w->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        w->heap[i] = w->heap[(i - 1) / 2];
-    w->heap[i] = c;
-}
-
-static candidate heap_pop(word_state *w)
-{
-    candidate top = w->heap[0], last = w->heap[--w->waiting];
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= w->waiting)
-            break;
-        if (child + 1 < w->waiting && before(w->heap[child + 1], w->heap[child]))
-            child++;
-        if (!before(w->heap[child], last))
-            break;
-        w->heap[i] = w->heap[child];
-        i = child;
-    }
-    w->heap[i] = last;
-    return top;
-}
-
-static void consider(const bpe *b, word_state *w, uint32_t left, uint32_t right)
-{
-    if (left == NO_SYMBOL || right == NO_SYMBOL)
-        return;
-    const merge_slot *m = find_merge(b, w->symbols[left].id, w->symbols[right].id);
-    if (m)
-        heap_push(w, (candidate){m->rank, left, m->id, w->symbols[left].id, w->symbols[right].id});
-}
-
-/* Whether the symbols of a candidate, possibly others by now, still make its piece. */
-static bool is_current(const bpe *b, const candidate *c, int32_t left, int32_t right)
-{
-    if (c->left == left && c->right == right)
-        return true;
-    const merge_slot *m = find_merge(b, left, right);
-    return m && m->id == c->id;
-}
-
-static void merge_all(const bpe *b, word_state *w)
-{
-    for (size_t i = 0; i + 1 < w->n; i++)
-        consider(b, w, (uint32_t)i, (uint32_t)i + 1);
-    while (w->waiting > 0) {
-        candidate c = heap_pop(w);
-        symbol *left = &w->symbols[c.at];
-        if (left->n == 0 || left->next == NO_SYMBOL)
-            continue;
-        symbol *right = &w->symbols[left->next];
-        if (!is_current(b, &c, left->id, right->id))
-            continue;
-        left->id = c.id;
-        left->n += right->n;
-        right->n = 0;
-        left->next = right->next;
-        if (left->next != NO_SYMBOL)
-            w->symbols[left->next].previous = c.at;
-        consider(b, w, left->previous, c.at);
-        consider(b, w, c.at, left->next);
-    }
+    (void)w;
+    const merge_slot *m = find_merge(state, left->id, right->id);
+    if (!m)
+        return false;
+    *rank = m->rank;
+    *id = m->id;
+    return true;
 }
 
 /* --- words ----------------------------------------------------------------------------------- */
-
-static void add_symbol(word_state *w, int32_t id, size_t n)
-{
-    uint32_t at = (uint32_t)w->n++;
-    w->symbols[at] = (symbol){id, at > 0 ? at - 1 : NO_SYMBOL, NO_SYMBOL, (uint32_t)n};
-    if (at > 0)
-        w->symbols[at - 1].next = at;
-}
 
 /* The piece of one character, with what its place in the word adds to it. */
 static mha_status character_id(const bpe *b, const char *c, size_t n, bool first, bool last,
@@ -251,7 +159,22 @@ static mha_status character_id(const bpe *b, const char *c, size_t n, bool first
     return status;
 }
 
-static mha_status split_characters(const bpe *b, word_state *w, const char *word, size_t n,
+/* The pieces of a character's bytes, when the vocabulary has them all. They do not end a run of
+ * unknown characters: that one comes behind them, as in the reference implementation. */
+static bool add_fallback(const bpe *b, mha_merging *w, const char *c, size_t n)
+{
+    if (!b->byte_fallback)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (b->byte_ids[(uint8_t)c[i]] < 0)
+            return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        mha_merging_add(w, b->byte_ids[(uint8_t)c[i]], 1);
+    return true;
+}
+
+static mha_status split_characters(const bpe *b, mha_merging *w, const char *word, size_t n,
                                    mha_err *err)
 {
     size_t unknown = 0; /* bytes of unknown characters that are not yet a symbol */
@@ -261,31 +184,33 @@ static mha_status split_characters(const bpe *b, word_state *w, const char *word
         size_t len = mha_char_next(word + i, &c);
         MHA_TRY(character_id(b, word + i, len, i == 0, i + len == n, &id, err));
         i += len;
+        if (id < 0 && add_fallback(b, w, word + i - len, len))
+            continue;
         if (id < 0 && !b->has_unknown)
             continue;
         if (id < 0 && b->unknown < 0)
             return mha_fail(err, MHA_ERR_FORMAT,
                             "a character is not in the vocabulary, and neither is unk_token");
         if (unknown > 0 && (id >= 0 || !b->fuse_unknown)) {
-            add_symbol(w, b->unknown, unknown);
+            mha_merging_add(w, b->unknown, unknown);
             unknown = 0;
         }
         if (id >= 0)
-            add_symbol(w, id, len);
+            mha_merging_add(w, id, len);
         else
             unknown += len;
     }
     if (unknown > 0)
-        add_symbol(w, b->unknown, unknown);
+        mha_merging_add(w, b->unknown, unknown);
     return MHA_OK;
 }
 
-static void split_bytes(const bpe *b, word_state *w, const char *word, size_t n)
+static void split_bytes(const bpe *b, mha_merging *w, const char *word, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         int32_t id = b->byte_ids[(uint8_t)word[i]];
         if (id >= 0)
-            add_symbol(w, id, 1);
+            mha_merging_add(w, id, 1);
     }
 }
 
@@ -334,25 +259,15 @@ static mha_status tokenize(const void *state, const char *word, size_t n, mha_mo
         if (id >= 0)
             return mha_model_scratch_add(x, id, 0, n, err);
     }
-    /* There are never more candidates than twice the symbols: every merge takes one candidate and
-     * one symbol away and adds at most two candidates. */
-    void *memory;
-    MHA_TRY(mha_model_scratch_memory(&memory, x, n, sizeof(symbol) + 2 * sizeof(candidate), err));
-    word_state w = {.symbols = memory};
-    w.heap = (candidate *)(w.symbols + n);
+    mha_merging w;
+    MHA_TRY(mha_merging_init(&w, x, n, err));
     if (b->bytes)
         split_bytes(b, &w, word, n);
     else
         MHA_TRY(split_characters(b, &w, word, n, err));
     bool dropped = b->bytes && w.n < n;
-    merge_all(b, &w);
-    size_t at = 0;
-    for (size_t i = 0; i < w.n; i++) {
-        if (w.symbols[i].n == 0)
-            continue;
-        MHA_TRY(mha_model_scratch_add(x, w.symbols[i].id, at, at + w.symbols[i].n, err));
-        at += w.symbols[i].n;
-    }
+    mha_merging_run(&w, find_pair, b);
+    MHA_TRY(mha_merging_emit(&w, x, err));
     if (dropped)
         shift_tokens(b, x, first, word, n);
     return MHA_OK;
@@ -370,6 +285,9 @@ static void bpe_free(void *state)
 
 static const struct mha_model_kind bpe_kind = {"BPE", tokenize, bpe_free};
 static const struct mha_model_kind byte_bpe_kind = {"byte-level BPE", tokenize, bpe_free};
+static const struct mha_model_kind bytes_kind = {"bytes", tokenize, bpe_free};
+static const struct mha_model_kind sentencepiece_bpe_kind = {"SentencePiece BPE", tokenize,
+                                                             bpe_free};
 
 static int32_t byte_id(const mha_vocab *vocab, uint8_t byte)
 {
@@ -424,8 +342,10 @@ static mha_status init(bpe *b, mha_arena *arena, const mha_bpe_options *o, mha_e
     b->fuse_unknown = o->fuse_unknown;
     b->ignore_merges = o->ignore_merges;
     b->bytes = o->bytes;
+    b->byte_fallback = o->byte_fallback;
     for (unsigned byte = 0; byte < 256; byte++)
-        b->byte_ids[byte] = byte_id(b->vocab, (uint8_t)byte);
+        b->byte_ids[byte] = o->byte_fallback ? mha_vocab_byte_piece(b->vocab, (uint8_t)byte)
+                                             : byte_id(b->vocab, (uint8_t)byte);
     if (b->bytes && b->ignore_merges)
         MHA_TRY(build_whole(b, arena, err));
     return build_merges(b, o, err);
@@ -444,7 +364,11 @@ mha_status mha_bpe_new(mha_model *out, const mha_vocab *vocab, mha_arena *arena,
         bpe_free(b);
         return status;
     }
-    *out = (mha_model){
-        mha_bpe_known_bytes(vocab) >= MHA_BPE_BYTES_ENOUGH ? &byte_bpe_kind : &bpe_kind, b};
+    bool byte_level = mha_bpe_known_bytes(vocab) >= MHA_BPE_BYTES_ENOUGH;
+    const struct mha_model_kind *kind = byte_level && options->merge_count == 0 ? &bytes_kind
+                                        : byte_level                            ? &byte_bpe_kind
+                                        : options->byte_fallback ? &sentencepiece_bpe_kind
+                                                                 : &bpe_kind;
+    *out = (mha_model){kind, b};
     return MHA_OK;
 }

@@ -7,6 +7,7 @@
 #include "text/bytelevel.h"
 #include "text/component.h"
 #include "text/field.h"
+#include "text/vocab.h"
 
 #include <string.h>
 
@@ -234,12 +235,183 @@ static mha_status apply_fuse(const mha_decoder *d, const mha_strings *in, mha_st
     return mha_strings_end(out, err);
 }
 
+/* --- Metaspace ------------------------------------------------------------------------------- */
+
+static mha_status parse_metaspace(mha_decoder *d, mha_arena *arena, const json_t *o,
+                                  const char *where, mha_err *err)
+{
+    bool add = true;
+    size_t n;
+    MHA_TRY(mha_field_bool(&add, o, where, "add_prefix_space", false, err));
+    const char *scheme = add ? "always" : "never";
+    MHA_TRY(mha_field_string(&scheme, &n, o, where, "prepend_scheme", false, err));
+    d->keep_first = strcmp(scheme, "never") == 0;
+    MHA_TRY(parse_affix(d, arena, o, where, "replacement", err));
+    if (d->affix_n == 0)
+        return mha_fail(err, MHA_ERR_FORMAT, "%s.replacement is empty", where);
+    return MHA_OK;
+}
+
+static mha_status apply_metaspace(const mha_decoder *d, const mha_strings *in, mha_strings *out,
+                                  mha_err *err)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        size_t n;
+        const char *s = string_at(in, i, &n);
+        for (size_t k = 0; k < n;) {
+            bool mark = n - k >= d->affix_n && memcmp(s + k, d->affix, d->affix_n) == 0;
+            if (mark && (i > 0 || d->keep_first))
+                MHA_TRY(mha_strings_add(out, " ", 1, err));
+            else if (!mark)
+                MHA_TRY(mha_strings_add(out, s + k, 1, err));
+            k += mark ? d->affix_n : 1;
+        }
+        MHA_TRY(mha_strings_end(out, err));
+    }
+    return MHA_OK;
+}
+
+/* --- ByteFallback ---------------------------------------------------------------------------- */
+
+/* Bytes that make no text become one replacement character each. */
+static mha_status add_bytes(mha_strings *out, const mha_buf *bytes, mha_err *err)
+{
+    bool valid = mha_utf8_valid(bytes->data ? bytes->data : "", bytes->size);
+    if (bytes->size == 0)
+        return MHA_OK;
+    if (valid) {
+        MHA_TRY(mha_strings_add(out, bytes->data, bytes->size, err));
+        return mha_strings_end(out, err);
+    }
+    for (size_t i = 0; i < bytes->size; i++) {
+        MHA_TRY(mha_strings_add(out, "\xef\xbf\xbd", 3, err));
+        MHA_TRY(mha_strings_end(out, err));
+    }
+    return MHA_OK;
+}
+
+static mha_status collect_bytes(const mha_strings *in, mha_strings *out, mha_buf *bytes,
+                                mha_err *err)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        size_t n;
+        const char *s = string_at(in, i, &n);
+        int byte = mha_byte_of_piece(s, n);
+        if (byte >= 0) {
+            char c = (char)byte;
+            MHA_TRY(mha_buf_add(bytes, &c, 1, err));
+            continue;
+        }
+        MHA_TRY(add_bytes(out, bytes, err));
+        mha_buf_clear(bytes);
+        MHA_TRY(mha_strings_add(out, s, n, err));
+        MHA_TRY(mha_strings_end(out, err));
+    }
+    return add_bytes(out, bytes, err);
+}
+
+static mha_status apply_byte_fallback(const mha_decoder *d, const mha_strings *in, mha_strings *out,
+                                      mha_err *err)
+{
+    mha_buf bytes;
+    (void)d;
+    mha_buf_init(&bytes, in->bytes.ceiling);
+    mha_status status = collect_bytes(in, out, &bytes, err);
+    mha_buf_release(&bytes);
+    return status;
+}
+
+/* --- Replace, Strip -------------------------------------------------------------------------- */
+
+static mha_status parse_replace(mha_decoder *d, mha_arena *arena, const json_t *o,
+                                const char *where, mha_err *err)
+{
+    const json_t *literal = json_object_get(json_object_get(o, "pattern"), "String");
+    MHA_TRY(parse_affix(d, arena, o, where, "content", err));
+    if (json_is_string(literal)) {
+        char *copy;
+        d->pattern_n = json_string_length(literal);
+        MHA_TRY(mha_arena_strndup(&copy, arena, json_string_value(literal), d->pattern_n, err));
+        d->pattern = copy;
+    }
+    return mha_component_pattern(&d->regex, o, where, err);
+}
+
+static mha_status replace_in(const mha_decoder *d, mha_regex_scratch *regex, mha_cuts *cuts,
+                             const char *s, size_t n, mha_strings *out, mha_err *err)
+{
+    if (n == 0)
+        return MHA_OK;
+    MHA_TRY(mha_regex_cut(d->regex, regex, s, n, cuts, err));
+    for (size_t i = 0; i < cuts->n; i++) {
+        mha_cut cut = cuts->v[i];
+        if (cut.match)
+            MHA_TRY(mha_strings_add(out, d->affix, d->affix_n, err));
+        else
+            MHA_TRY(mha_strings_add(out, s + cut.start, cut.end - cut.start, err));
+    }
+    return MHA_OK;
+}
+
+static mha_status apply_replace(const mha_decoder *d, const mha_strings *in, mha_strings *out,
+                                mha_err *err)
+{
+    mha_regex_scratch regex;
+    mha_cuts cuts = {0};
+    mha_status status = MHA_OK;
+    mha_regex_scratch_init(&regex, in->bytes.size);
+    for (size_t i = 0; status == MHA_OK && i < in->n; i++) {
+        size_t n;
+        const char *s = string_at(in, i, &n);
+        status = replace_in(d, &regex, &cuts, s, n, out, err);
+        if (status == MHA_OK)
+            status = mha_strings_end(out, err);
+    }
+    mha_cuts_release(&cuts);
+    mha_regex_scratch_release(&regex);
+    return status;
+}
+
+static mha_status parse_strip(mha_decoder *d, mha_arena *arena, const json_t *o, const char *where,
+                              mha_err *err)
+{
+    MHA_TRY(mha_field_int(&d->start, o, where, "start", true, err));
+    MHA_TRY(mha_field_int(&d->stop, o, where, "stop", true, err));
+    MHA_TRY(parse_affix(d, arena, o, where, "content", err));
+    if (mha_utf8_count(d->affix, d->affix_n) != 1)
+        return mha_fail(err, MHA_ERR_FORMAT, "%s.content: expected one character, found \"%s\"",
+                        where, d->affix);
+    return MHA_OK;
+}
+
+static mha_status apply_strip(const mha_decoder *d, const mha_strings *in, mha_strings *out,
+                              mha_err *err)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        size_t n, m = d->affix_n;
+        const char *s = string_at(in, i, &n);
+        for (int64_t k = 0; k < d->start && n >= m && memcmp(s, d->affix, m) == 0; k++) {
+            s += m;
+            n -= m;
+        }
+        for (int64_t k = 0; k < d->stop && n >= m && memcmp(s + n - m, d->affix, m) == 0; k++)
+            n -= m;
+        MHA_TRY(mha_strings_add(out, s, n, err));
+        MHA_TRY(mha_strings_end(out, err));
+    }
+    return MHA_OK;
+}
+
 /* --- the table ------------------------------------------------------------------------------- */
 
 static const struct mha_decoder_kind kinds[] = {
     {"WordPiece", parse_wordpiece, apply_wordpiece},
     {"ByteLevel", NULL, apply_byte_level},
     {"BPEDecoder", parse_bpe, apply_bpe},
+    {"Metaspace", parse_metaspace, apply_metaspace},
+    {"ByteFallback", NULL, apply_byte_fallback},
+    {"Replace", parse_replace, apply_replace},
+    {"Strip", parse_strip, apply_strip},
     {"Fuse", NULL, apply_fuse},
 };
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
@@ -274,8 +446,33 @@ mha_status mha_decoders_parse(mha_decoders *out, mha_arena *arena, const json_t 
     return mha_component_each(json, "decoder", "decoders", parse_one, &p, err);
 }
 
+const char *mha_decoders_space_mark(const mha_decoders *d, size_t *n)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const mha_decoder *v = &d->v[i];
+        bool to_space = v->affix_n == 1 && v->affix[0] == ' ' && v->pattern_n > 0;
+        bool replaces = v->kind->apply == apply_replace && to_space;
+        if (!replaces && v->kind->apply != apply_metaspace)
+            continue;
+        *n = replaces ? v->pattern_n : v->affix_n;
+        return replaces ? v->pattern : v->affix;
+    }
+    return NULL;
+}
+
+bool mha_decoders_have_bytes(const mha_decoders *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->v[i].kind->apply == apply_byte_fallback)
+            return true;
+    }
+    return false;
+}
+
 void mha_decoders_release(mha_decoders *d)
 {
+    for (size_t i = 0; i < d->n; i++)
+        mha_regex_free(d->v[i].regex);
     mha_free(d->v);
     *d = (mha_decoders){0};
 }

@@ -1,6 +1,7 @@
 /* decode.h: the decoders of a tokenizer file, which turn pieces back into text.
  *
- * WordPiece, ByteLevel, BPEDecoder, Fuse and sequences of them. Others are refused by name. */
+ * WordPiece, ByteLevel, BPEDecoder, Metaspace, ByteFallback, Replace, Strip, Fuse and sequences of
+ * them. Others are refused by name. */
 #ifndef MHA_TEXT_DECODE_H
 #define MHA_TEXT_DECODE_H
 
@@ -8,14 +9,21 @@
 #include "base/mem.h"
 #include "io/json.h"
 #include "mha/err.h"
+#include "text/regex.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct mha_decoder {
     const struct mha_decoder_kind *kind;
-    const char *affix; /* WordPiece: the prefix; BPEDecoder: the suffix */
+    const char *affix; /* WordPiece: the prefix; BPEDecoder: the suffix; Metaspace: what stands for
+                          a space; Replace: the replacement; Strip: the character */
     size_t affix_n;
-    bool cleanup; /* WordPiece: no spaces before punctuation and contractions */
+    mha_regex *regex;    /* Replace */
+    const char *pattern; /* Replace: a literal pattern, else NULL */
+    size_t pattern_n;
+    int64_t start, stop; /* Strip: characters at most at each end */
+    bool keep_first;     /* Metaspace: a space at the very start is not one that was added */
+    bool cleanup;        /* WordPiece: no spaces before punctuation and contractions */
 } mha_decoder;
 
 typedef struct mha_decoders {
@@ -39,6 +47,11 @@ mha_status mha_strings_end(mha_strings *s, mha_err *err);
 /* `json` may be NULL or null. */
 mha_status mha_decoders_parse(mha_decoders *out, mha_arena *arena, const json_t *json,
                               mha_err *err);
+/* What the decoders turn into a space where pieces have it: *n bytes, NULL when there is no such
+ * thing. */
+const char *mha_decoders_space_mark(const mha_decoders *d, size_t *n);
+/* Whether pieces like "<0xE2>" become bytes. */
+bool mha_decoders_have_bytes(const mha_decoders *d);
 void mha_decoders_release(mha_decoders *d);
 /* Rewrites *pieces, whose strings are valid UTF-8; joined, they are the text. Without any decoder a
  * space goes between pieces. */

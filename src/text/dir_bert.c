@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static mha_status read_vocab_txt(mha_tokenizer *t, const char *directory, mha_err *err)
+mha_status mha_dir_read_pieces(mha_tokenizer *t, const char *directory, mha_err *err)
 {
     char *text;
     const char *line;
@@ -81,9 +81,12 @@ mha_status mha_dir_read_vocab_txt(mha_tokenizer *t, const mha_model_dir *d, mha_
     char class[64];
     json_t *description;
     mha_dir_class(class, d);
+    const char *type = json_string_value(json_object_get(d->model, "model_type"));
+    if (strcmp(class, "EsmTokenizer") == 0 || (*class == '\0' && type && strcmp(type, "esm") == 0))
+        return mha_dir_read_esm(t, d, err);
     if (!is_one_of(class, classes, sizeof classes / sizeof *classes))
         return mha_dir_refuse_class(d, class, "vocab.txt", err);
-    MHA_TRY(read_vocab_txt(t, d->path, err));
+    MHA_TRY(mha_dir_read_pieces(t, d->path, err));
     MHA_TRY(describe_bert(&description, d, err));
     mha_status status = build_bert(t, d, description, err);
     json_decref(description);

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
-static mha_status read_vocab_json(mha_tokenizer *t, const char *directory, mha_err *err)
+mha_status mha_dir_read_vocabulary(mha_tokenizer *t, const char *directory, mha_err *err)
 {
     char path[PATH_MAX];
     json_t *root, *id;
@@ -186,7 +186,7 @@ mha_status mha_dir_read_vocab_json(mha_tokenizer *t, const mha_model_dir *d, mha
     merge_list merges = {0};
     size_t n;
     mha_dir_class(class, d);
-    MHA_TRY(read_vocab_json(t, d->path, err));
+    MHA_TRY(mha_dir_read_vocabulary(t, d->path, err));
     bpe_style style = style_of(t, class);
     if (style == STYLE_UNKNOWN)
         return mha_dir_refuse_class(d, class, "vocab.json", err);

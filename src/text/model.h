@@ -73,6 +73,8 @@ typedef struct mha_bpe_options {
     const char *suffix; /* of pieces that end a word; "" for none */
     size_t suffix_n;
     bool fuse_unknown;
+    bool byte_fallback; /* characters that are not in the vocabulary become pieces like "<0xE2>"; no
+                           prefix, no suffix */
     bool ignore_merges; /* a word that is a piece as a whole is not taken apart */
     bool bytes; /* words are given as bytes, the vocabulary is in the byte alphabet. No unknown
                    piece, no prefix, no suffix. */
@@ -86,5 +88,41 @@ size_t mha_bpe_known_bytes(const mha_vocab *vocab);
 #define MHA_BPE_BYTES_ENOUGH ((size_t)200)
 mha_status mha_bpe_new(mha_model *out, const mha_vocab *vocab, mha_arena *arena,
                        const mha_bpe_options *options, mha_err *err);
+
+/* A piece of a SentencePiece model, or of a model that scores whole pieces like one. */
+typedef enum mha_piece_type {
+    MHA_PIECE_NORMAL = 1,
+    MHA_PIECE_UNKNOWN,
+    MHA_PIECE_CONTROL, /* never in text */
+    MHA_PIECE_USER,    /* always one piece where the text has it */
+    MHA_PIECE_UNUSED,  /* never in text */
+    MHA_PIECE_BYTE
+} mha_piece_type;
+
+typedef struct mha_scored_piece {
+    const char *s;
+    size_t n;
+    double score;
+    mha_piece_type type;
+    int32_t id;
+} mha_scored_piece;
+
+typedef struct mha_scored_options {
+    const mha_scored_piece *pieces; /* [n]; their bytes must outlive the model */
+    size_t n;
+    int32_t unknown; /* id; -1: an unknown character is an error */
+    bool byte_fallback;
+} mha_scored_options;
+
+/* The segmentation with the largest sum of scores. `sentencepiece`: sums are rounded and pieces
+ * chosen as that library does it, else as Hugging Face's does, which knows no types. */
+mha_status mha_unigram_new(mha_model *out, const mha_scored_options *options, bool sentencepiece,
+                           mha_err *err);
+/* SentencePiece's BPE: neighbours are joined where that makes a piece, the largest score first. */
+mha_status mha_scored_bpe_new(mha_model *out, const mha_scored_options *options, mha_err *err);
+
+/* Words are pieces, or unknown. The vocabulary must outlive the model; `unknown` is an id, -1: an
+ * unknown word is an error. */
+mha_status mha_wordlevel_new(mha_model *out, const mha_vocab *vocab, int32_t unknown, mha_err *err);
 
 #endif

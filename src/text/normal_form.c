@@ -11,8 +11,6 @@
 #include "base/mem.h"
 #include "text/unicode.h"
 
-#include <assert.h>
-
 typedef struct unit {
     uint32_t c;
     int32_t change;
@@ -51,25 +49,9 @@ static mha_status push(unit_list *list, unit u, mha_err *err)
     return MHA_OK;
 }
 
-static void skip_source_char(forming *f)
-{
-    uint32_t c;
-    assert(f->at < f->src->n);
-    f->at += mha_char_next(f->src->data + f->at, &c);
-}
-
 static mha_status emit(forming *f, unit u, mha_err *err)
 {
-    mha_span from;
-    if (u.change > 0) {
-        assert(f->at > 0);
-        from = f->src->from[f->at - 1];
-    } else {
-        from = f->src->from[f->at];
-        for (int32_t i = 0; i <= -u.change; i++)
-            skip_source_char(f);
-    }
-    return mha_aligned_put_char(f->dst, u.c, from, err);
+    return mha_aligned_put_edit(f->dst, f->src, &f->at, u.c, u.change, err);
 }
 
 /* Emits the starter and what it did not swallow. */

@@ -1,7 +1,7 @@
 /* normalizer.c: a table of normalizers, each with what it reads from the file and what it does to
  * an aligned text. Every rewriting gives new characters the range of the character they come from,
  * as the reference implementation does. It may not split the text. */
-#include "text/normalizer.h"
+#include "text/normalizer_private.h"
 
 #include "base/fail.h"
 #include "text/bytelevel.h"
@@ -15,23 +15,6 @@
 enum bert_flags { BERT_CLEAN = 1, BERT_CJK = 2, BERT_ACCENTS = 4, BERT_LOWER = 8 };
 enum strip_flags { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 enum form_flags { FORM_COMPATIBILITY = 1, FORM_COMPOSE = 2 };
-
-struct mha_normalizer_kind {
-    const char *name;
-    unsigned flags; /* before parsing */
-    mha_status (*parse)(mha_normalizer *n, mha_arena *arena, const json_t *o, const char *where,
-                        mha_err *err); /* NULL: nothing to read */
-    mha_status (*apply)(const mha_normalizer *n, mha_normalizing *work, mha_err *err);
-};
-
-/* The spare text becomes the text. */
-static void swap(mha_normalizing *work)
-{
-    mha_aligned text = work->text;
-    work->text = work->spare;
-    work->spare = text;
-    work->spare.n = 0;
-}
 
 /* What becomes of one character: 0 to 3 characters in out[]. */
 typedef size_t (*char_rule)(unsigned flags, uint32_t c, uint32_t out[3]);
@@ -48,7 +31,7 @@ static mha_status rewrite(mha_normalizing *work, char_rule rule, unsigned flags,
         for (size_t k = 0; k < n; k++)
             MHA_TRY(mha_aligned_put_char(&work->spare, out[k], from, err));
     }
-    swap(work);
+    mha_normalizing_swap(work);
     return MHA_OK;
 }
 
@@ -127,7 +110,7 @@ static mha_status apply_bert(const mha_normalizer *n, mha_normalizing *work, mha
         MHA_TRY(rewrite(work, bert_clean, n->flags, err));
     if (n->flags & BERT_ACCENTS) {
         MHA_TRY(mha_normal_form(&work->text, &work->spare, false, false, err));
-        swap(work);
+        mha_normalizing_swap(work);
     }
     if (n->flags & (BERT_ACCENTS | BERT_LOWER))
         MHA_TRY(rewrite(work, bert_lower, n->flags, err));
@@ -187,7 +170,7 @@ static mha_status apply_form(const mha_normalizer *n, mha_normalizing *work, mha
         return MHA_OK;
     MHA_TRY(mha_normal_form(text, &work->spare, n->flags & FORM_COMPATIBILITY,
                             n->flags & FORM_COMPOSE, err));
-    swap(work);
+    mha_normalizing_swap(work);
     return MHA_OK;
 }
 
@@ -223,7 +206,7 @@ static mha_status apply_strip(const mha_normalizer *n, mha_normalizing *work, mh
         end = last;
     }
     MHA_TRY(mha_aligned_put_slice(&work->spare, text, start, end, err));
-    swap(work);
+    mha_normalizing_swap(work);
     return MHA_OK;
 }
 
@@ -266,7 +249,7 @@ static mha_status apply_replace(const mha_normalizer *n, mha_normalizing *work, 
             from = text->from[cut.end - 1];
         MHA_TRY(mha_aligned_put(&work->spare, n->content, n->content_n, from, err));
     }
-    swap(work);
+    mha_normalizing_swap(work);
     return MHA_OK;
 }
 
@@ -283,7 +266,7 @@ static mha_status apply_prepend(const mha_normalizer *n, mha_normalizing *work, 
         return MHA_OK;
     MHA_TRY(mha_aligned_put(&work->spare, n->content, n->content_n, text->from[0], err));
     MHA_TRY(mha_aligned_put_slice(&work->spare, text, 0, text->n, err));
-    swap(work);
+    mha_normalizing_swap(work);
     return MHA_OK;
 }
 
@@ -296,8 +279,30 @@ static mha_status apply_byte_level(const mha_normalizer *n, mha_normalizing *wor
     for (size_t i = 0; i < text->n; i++)
         MHA_TRY(mha_aligned_put_char(&work->spare, mha_byte_to_char((uint8_t)text->data[i]),
                                      text->from[i], err));
-    swap(work);
+    mha_normalizing_swap(work);
     return MHA_OK;
+}
+
+/* --- Nmt ------------------------------------------------------------------------------------- */
+
+/* Control characters go; other kinds of space, and what stands for space, become spaces. */
+static size_t nmt(unsigned flags, uint32_t c, uint32_t out[3])
+{
+    (void)flags;
+    if ((c >= 0x01 && c <= 0x08) || c == 0x0b || (c >= 0x0e && c <= 0x1f) || c == 0x7f ||
+        c == 0x8f || c == 0x9f)
+        return 0;
+    bool space = c == 0x09 || c == 0x0a || c == 0x0c || c == 0x0d || c == 0x1680 ||
+                 (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                 c == 0xfeff || c == 0xfffd;
+    out[0] = space ? ' ' : c;
+    return 1;
+}
+
+static mha_status apply_nmt(const mha_normalizer *n, mha_normalizing *work, mha_err *err)
+{
+    (void)n;
+    return rewrite(work, nmt, 0, err);
 }
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -314,6 +319,8 @@ static const struct mha_normalizer_kind kinds[] = {
     {"Replace", 0, parse_replace, apply_replace},
     {"Prepend", 0, parse_prepend, apply_prepend},
     {"ByteLevel", 0, NULL, apply_byte_level},
+    {"Nmt", 0, NULL, apply_nmt},
+    {"Precompiled", 0, mha_precompiled_parse, mha_precompiled_apply},
 };
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 
@@ -352,8 +359,11 @@ mha_status mha_normalizers_parse(mha_normalizers *out, mha_arena *arena, const j
 
 void mha_normalizers_release(mha_normalizers *n)
 {
-    for (size_t i = 0; i < n->n; i++)
+    for (size_t i = 0; i < n->n; i++) {
         mha_regex_free(n->v[i].regex);
+        mha_charsmap_release(&n->v[i].charsmap);
+        mha_trie_release(&n->v[i].kept);
+    }
     mha_free(n->v);
     *n = (mha_normalizers){0};
 }

@@ -1,6 +1,6 @@
 /* pretokenizer.c: a table of pre-tokenizers. Each one cuts the pieces that are there into smaller
  * ones; ByteLevel can also rewrite the text. None may touch a piece that is an added token. */
-#include "text/pretokenizer.h"
+#include "text/pretokenizer_private.h"
 
 #include "base/fail.h"
 #include "base/mem.h"
@@ -11,18 +11,8 @@
 
 #include <string.h>
 
-struct mha_pretokenizer_kind {
-    const char *name;
-    mha_status (*parse)(mha_pretokenizer *p, const json_t *o, const char *where, mha_err *err);
-    mha_status (*apply)(const mha_pretokenizer *p, mha_split *split, mha_err *err);
-};
-
-/* Cuts one piece, s[0..n), into work->cuts. */
-typedef mha_status (*cutter)(const mha_pretokenizer *p, mha_split *work, const char *s, size_t n,
-                             mha_err *err);
-
-static mha_status cut_pieces(const mha_pretokenizer *p, mha_split *work, cutter cut,
-                             mha_cut_behaviour behaviour, mha_err *err)
+mha_status mha_pieces_cut(const mha_pretokenizer *p, mha_split *work, mha_cutter cut,
+                          mha_cut_behaviour behaviour, mha_err *err)
 {
     for (size_t i = 0; i < work->pieces.n; i++) {
         mha_piece piece = work->pieces.v[i];
@@ -145,18 +135,18 @@ static mha_status cut_regex(const mha_pretokenizer *p, mha_split *work, const ch
 
 static mha_status apply_bert(const mha_pretokenizer *p, mha_split *work, mha_err *err)
 {
-    MHA_TRY(cut_pieces(p, work, cut_space, MHA_CUT_REMOVED, err));
-    return cut_pieces(p, work, cut_punct, MHA_CUT_ISOLATED, err);
+    MHA_TRY(mha_pieces_cut(p, work, cut_space, MHA_CUT_REMOVED, err));
+    return mha_pieces_cut(p, work, cut_punct, MHA_CUT_ISOLATED, err);
 }
 
 static mha_status apply_whitespace(const mha_pretokenizer *p, mha_split *work, mha_err *err)
 {
-    return cut_pieces(p, work, cut_words, MHA_CUT_ISOLATED, err);
+    return mha_pieces_cut(p, work, cut_words, MHA_CUT_ISOLATED, err);
 }
 
 static mha_status apply_whitespace_split(const mha_pretokenizer *p, mha_split *work, mha_err *err)
 {
-    return cut_pieces(p, work, cut_space, MHA_CUT_REMOVED, err);
+    return mha_pieces_cut(p, work, cut_space, MHA_CUT_REMOVED, err);
 }
 
 static mha_status parse_delimiter(mha_pretokenizer *p, const json_t *o, const char *where,
@@ -173,7 +163,41 @@ static mha_status parse_delimiter(mha_pretokenizer *p, const json_t *o, const ch
 
 static mha_status apply_delimiter(const mha_pretokenizer *p, mha_split *work, mha_err *err)
 {
-    return cut_pieces(p, work, cut_delimiter, MHA_CUT_ISOLATED, err);
+    return mha_pieces_cut(p, work, cut_delimiter, MHA_CUT_ISOLATED, err);
+}
+
+/* --- FixedLength ------------------------------------------------------------------------------ */
+
+static mha_status parse_length(mha_pretokenizer *p, const json_t *o, const char *where,
+                               mha_err *err)
+{
+    p->length = 5;
+    MHA_TRY(mha_field_int(&p->length, o, where, "length", false, err));
+    if (p->length < 1)
+        return mha_fail(err, MHA_ERR_FORMAT, "%s.length is %lld", where, (long long)p->length);
+    return MHA_OK;
+}
+
+static mha_status cut_lengths(const mha_pretokenizer *p, mha_split *work, const char *s, size_t n,
+                              mha_err *err)
+{
+    size_t start = 0;
+    int64_t count = 0;
+    for (size_t i = 0; i < n;) {
+        uint32_t c;
+        i += mha_char_next(s + i, &c);
+        if (++count == p->length || i == n) {
+            MHA_TRY(mha_cuts_add(work->cuts, start, i, false, err));
+            start = i;
+            count = 0;
+        }
+    }
+    return MHA_OK;
+}
+
+static mha_status apply_length(const mha_pretokenizer *p, mha_split *work, mha_err *err)
+{
+    return mha_pieces_cut(p, work, cut_lengths, MHA_CUT_ISOLATED, err);
 }
 
 /* --- Split, Punctuation, Digits -------------------------------------------------------------- */
@@ -209,7 +233,7 @@ static mha_status parse_split(mha_pretokenizer *p, const json_t *o, const char *
 
 static mha_status apply_split(const mha_pretokenizer *p, mha_split *work, mha_err *err)
 {
-    return cut_pieces(p, work, cut_regex, p->behaviour, err);
+    return mha_pieces_cut(p, work, cut_regex, p->behaviour, err);
 }
 
 static mha_status parse_punctuation(mha_pretokenizer *p, const json_t *o, const char *where,
@@ -220,7 +244,7 @@ static mha_status parse_punctuation(mha_pretokenizer *p, const json_t *o, const 
 
 static mha_status apply_punctuation(const mha_pretokenizer *p, mha_split *work, mha_err *err)
 {
-    return cut_pieces(p, work, cut_punct, p->behaviour, err);
+    return mha_pieces_cut(p, work, cut_punct, p->behaviour, err);
 }
 
 static mha_status parse_digits(mha_pretokenizer *p, const json_t *o, const char *where,
@@ -234,7 +258,7 @@ static mha_status parse_digits(mha_pretokenizer *p, const json_t *o, const char 
 
 static mha_status apply_digits(const mha_pretokenizer *p, mha_split *work, mha_err *err)
 {
-    return cut_pieces(p, work, cut_numeric, p->behaviour, err);
+    return mha_pieces_cut(p, work, cut_numeric, p->behaviour, err);
 }
 
 /* --- ByteLevel ------------------------------------------------------------------------------- */
@@ -310,7 +334,7 @@ static mha_status apply_byte_level(const mha_pretokenizer *p, mha_split *work, m
     if (p->add_prefix_space)
         MHA_TRY(prefix_spaces(work, err));
     if (p->use_regex)
-        MHA_TRY(cut_pieces(p, work, cut_regex, MHA_CUT_ISOLATED, err));
+        MHA_TRY(mha_pieces_cut(p, work, cut_regex, MHA_CUT_ISOLATED, err));
     return p->keep_bytes ? MHA_OK : map_bytes(work, err);
 }
 
@@ -319,12 +343,14 @@ static mha_status apply_byte_level(const mha_pretokenizer *p, mha_split *work, m
 static const struct mha_pretokenizer_kind kinds[] = {
     {"BertPreTokenizer", NULL, apply_bert},
     {"ByteLevel", parse_byte_level, apply_byte_level},
+    {"Metaspace", mha_metaspace_parse, mha_metaspace_apply},
     {"Split", parse_split, apply_split},
     {"Punctuation", parse_punctuation, apply_punctuation},
     {"Digits", parse_digits, apply_digits},
     {"Whitespace", NULL, apply_whitespace},
     {"WhitespaceSplit", NULL, apply_whitespace_split},
     {"CharDelimiterSplit", parse_delimiter, apply_delimiter},
+    {"FixedLength", parse_length, apply_length},
 };
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 
@@ -359,6 +385,15 @@ void mha_pretokenizers_release(mha_pretokenizers *p)
         mha_regex_free(p->v[i].regex);
     mha_free(p->v);
     *p = (mha_pretokenizers){0};
+}
+
+uint32_t mha_pretokenizers_space_mark(const mha_pretokenizers *p)
+{
+    for (size_t i = p->n; i-- > 0;) {
+        if (p->v[i].kind->apply == mha_metaspace_apply)
+            return p->v[i].delimiter;
+    }
+    return 0;
 }
 
 bool mha_pretokenizers_keep_bytes(mha_pretokenizers *p)

@@ -27,6 +27,7 @@ typedef struct encoder {
     mha_cuts cuts;
     mha_regex_scratch regex;
     mha_model_scratch model;
+    int32_t words; /* so far */
 } encoder;
 
 static void encoder_init(encoder *e, const mha_tokenizer *t, const char *text, size_t n)
@@ -104,9 +105,18 @@ static mha_status add_token(encoder *e, mha_segment *out, int32_t word, mha_toke
     return mha_segment_add(out, t, err);
 }
 
-static mha_status encode_word(encoder *e, mha_segment *out, int32_t word, mha_err *err)
+/* Where pieces show spaces, a token that starts with one starts a word, also inside of what the
+ * model was given as one word: many files have no pre-tokenizer at all. */
+static bool starts_word(const encoder *e, const mha_token *token)
 {
-    mha_piece piece = e->split.pieces.v[word];
+    size_t n = e->t->space_mark_n;
+    return e->t->space_mark && token->end - token->start >= n &&
+           memcmp(e->split.data + token->start, e->t->space_mark, n) == 0;
+}
+
+static mha_status encode_word(encoder *e, mha_segment *out, mha_piece piece, mha_err *err)
+{
+    int32_t word = e->words++;
     if (piece.added >= 0) {
         const mha_added_token *added = &e->t->added.v[piece.added];
         return add_token(e, out, word, (mha_token){added->id, piece.start, piece.end}, added, err);
@@ -118,6 +128,8 @@ static mha_status encode_word(encoder *e, mha_segment *out, int32_t word, mha_er
         mha_token token = e->model.tokens[i];
         token.start += piece.start;
         token.end += piece.start;
+        if (i > 0 && starts_word(e, &token))
+            word = e->words++;
         MHA_TRY(add_token(e, out, word, token, NULL, err));
     }
     return MHA_OK;
@@ -130,7 +142,7 @@ static mha_status encode_segment(const mha_tokenizer *t, const char *text, size_
     encoder_init(&e, t, text, n);
     mha_status status = split_words(&e, err);
     for (size_t i = 0; status == MHA_OK && i < e.split.pieces.n; i++)
-        status = encode_word(&e, out, (int32_t)i, err);
+        status = encode_word(&e, out, e.split.pieces.v[i], err);
     encoder_release(&e);
     return status;
 }
@@ -182,6 +194,11 @@ const char *mha_tokenizer_kind(const mha_tokenizer *t)
     return t->model.kind->name;
 }
 
+const mha_tokenizer *mha_tokenizer_target(const mha_tokenizer *t)
+{
+    return t->target ? t->target : t;
+}
+
 const char *mha_tokenizer_note(const mha_tokenizer *t)
 {
     return t->note;
@@ -208,22 +225,61 @@ static size_t copy_bytes(const char *s, size_t n, char *out, size_t cap)
     return n;
 }
 
+static bool ends_with(const mha_vocab_piece *piece, const char *suffix)
+{
+    size_t n = suffix ? strlen(suffix) : 0;
+    return n > 0 && piece->n >= n && memcmp(piece->s + piece->n - n, suffix, n) == 0;
+}
+
+/* A piece in the byte alphabet; the suffix that ends a word counts as the space behind it. */
+static size_t byte_level_bytes(const mha_tokenizer *t, const mha_vocab_piece *piece, char *out,
+                               size_t cap)
+{
+    bool last = ends_with(piece, t->word_suffix);
+    size_t n = piece->n - (last ? strlen(t->word_suffix) : 0);
+    size_t mapped = mha_bytes_of_piece(piece->s, n, out, cap);
+    if (mapped == (size_t)-1)
+        mapped = copy_bytes(piece->s, n, out, cap);
+    if (last && mapped < cap)
+        out[mapped] = ' ';
+    return mapped + last;
+}
+
+/* A piece in which spaces are marked. */
+static size_t marked_bytes(const mha_tokenizer *t, const mha_vocab_piece *piece, char *out,
+                           size_t cap)
+{
+    size_t written = 0, mark_n = t->space_mark_n;
+    int byte = t->byte_pieces ? mha_byte_of_piece(piece->s, piece->n) : -1;
+    if (byte >= 0) {
+        char c = (char)byte;
+        return copy_bytes(&c, 1, out, cap);
+    }
+    for (size_t i = 0; i < piece->n; written++) {
+        bool mark = piece->n - i >= mark_n && memcmp(piece->s + i, t->space_mark, mark_n) == 0;
+        if (written < cap)
+            out[written] = mark ? ' ' : piece->s[i];
+        i += mark ? mark_n : 1;
+    }
+    return written;
+}
+
 size_t mha_tokenizer_bytes(const mha_tokenizer *t, int32_t id, char *out, size_t cap,
                            bool *continues)
 {
     const mha_added_token *added = added_get(t, id);
     const mha_vocab_piece *piece = mha_vocab_piece_get(&t->vocab, id);
-    bool joins = t->byte_alphabet;
+    bool joins = t->byte_alphabet || t->space_mark;
     if (continues)
         *continues = joins;
     if (added)
         return copy_bytes(added->content, added->n, out, cap);
     if (!piece)
         return 0;
-    if (t->byte_alphabet) {
-        size_t n = mha_bytes_of_piece(piece->s, piece->n, out, cap);
-        return n != (size_t)-1 ? n : copy_bytes(piece->s, piece->n, out, cap);
-    }
+    if (t->byte_alphabet)
+        return byte_level_bytes(t, piece, out, cap);
+    if (t->space_mark)
+        return marked_bytes(t, piece, out, cap);
     size_t prefix_n = t->continuing_prefix ? strlen(t->continuing_prefix) : 0;
     joins = prefix_n > 0 && piece->n > prefix_n &&
             memcmp(piece->s, t->continuing_prefix, prefix_n) == 0;

@@ -1,6 +1,6 @@
-/* tokenizer_dir.c: the tokenizer of a model directory. tokenizer.json says everything itself;
- * vocab.txt, and vocab.json with merges.txt, are completed by what the class of tokenizer named in
- * tokenizer_config.json does around them, written as parts of a tokenizer.json. */
+/* tokenizer_dir.c: the tokenizer of a model directory. tokenizer.json says everything itself; other
+ * files are completed by what the class of tokenizer named in tokenizer_config.json does around
+ * them, written as parts of a tokenizer.json. */
 #include "text/dir_private.h"
 
 #include "base/fail.h"
@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define LINES_FILE_MAX ((size_t)256 << 20)
 
 mha_status mha_dir_file(char out[PATH_MAX], const char *directory, const char *name, mha_err *err)
 {
@@ -62,7 +60,7 @@ const char *mha_dir_token(const mha_model_dir *d, const char *key)
     return s ? s : token_content(json_object_get(d->specials, key));
 }
 
-static void set_roles(mha_tokenizer *t, const mha_model_dir *d)
+void mha_dir_set_roles(mha_tokenizer *t, const mha_model_dir *d)
 {
     for (size_t i = 0; mha_dir_roles[i].key; i++) {
         const char *s = mha_dir_token(d, mha_dir_roles[i].key);
@@ -177,7 +175,7 @@ mha_status mha_dir_read_lines(char **text, size_t *n, const char *directory, con
 {
     char path[PATH_MAX];
     MHA_TRY(mha_dir_file(path, directory, name, err));
-    MHA_TRY(mha_file_read(text, n, path, LINES_FILE_MAX, err));
+    MHA_TRY(mha_file_read(text, n, path, MHA_DIR_FILE_MAX, err));
     if (mha_utf8_valid(*text, *n))
         return MHA_OK;
     mha_free(*text);
@@ -245,21 +243,40 @@ static mha_status open_tokenizer_json(mha_tokenizer **out, const char *directory
     return status;
 }
 
+static mha_status open_spm(mha_tokenizer **out, const mha_model_dir *d, const char *file,
+                           mha_err *err)
+{
+    mha_tokenizer *t;
+    MHA_TRY(mha_tokenizer_new(&t, err));
+    mha_status status = mha_dir_read_spm(t, d, file, err);
+    if (status != MHA_OK) {
+        mha_tokenizer_free(t);
+        return mha_tokenizer_name_file(err, status, d->path);
+    }
+    *out = t;
+    return MHA_OK;
+}
+
 static mha_status open_any(mha_tokenizer **out, const mha_model_dir *d, mha_err *err)
 {
-    static const char *const others[] = {"tokenizer.model", "spiece.model", "spm.model",
-                                         "sentencepiece.bpe.model", "source.spm"};
+    static const char *const models[] = {"spiece.model", "tokenizer.model",
+                                         "sentencepiece.bpe.model", "spm.model"};
+    char class[64];
+    mha_dir_class(class, d);
     if (mha_dir_has(d->path, "tokenizer.json"))
         return open_tokenizer_json(out, d->path, err);
     if (mha_dir_has(d->path, "vocab.txt"))
         return read_kind(out, d, mha_dir_read_vocab_txt, err);
+    if (mha_dir_has(d->path, "vocab.json") && mha_dir_has(d->path, "source.spm"))
+        return read_kind(out, d, mha_dir_read_marian, err);
     if (mha_dir_has(d->path, "vocab.json") && mha_dir_has(d->path, "merges.txt"))
         return read_kind(out, d, mha_dir_read_vocab_json, err);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (mha_dir_has(d->path, others[i]))
-            return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                            "%s/%s: SentencePiece models are not supported", d->path, others[i]);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        if (mha_dir_has(d->path, models[i]))
+            return open_spm(out, d, models[i], err);
     }
+    if (strcmp(class, "ByT5Tokenizer") == 0)
+        return read_kind(out, d, mha_dir_read_byt5, err);
     return MHA_OK;
 }
 
@@ -273,11 +290,14 @@ mha_status mha_tokenizer_open_directory(mha_tokenizer **out, const char *path, m
     if (status == MHA_OK)
         status = open_optional(&d.added, path, "added_tokens.json", err);
     if (status == MHA_OK)
+        status = open_optional(&d.model, path, "config.json", err);
+    if (status == MHA_OK)
         status = open_any(out, &d, err);
     if (*out)
-        set_roles(*out, &d);
+        mha_dir_set_roles(*out, &d);
     json_decref(d.config);
     json_decref(d.specials);
     json_decref(d.added);
+    json_decref(d.model);
     return status;
 }

@@ -1,33 +1,20 @@
 /* tokenizer_gguf.c: the tokenizer in the metadata of a GGUF file. All pieces are in one list, with
  * a type each; how text is split is only named, so the names are looked up in a table. The parts
  * are described as in a tokenizer.json and read by the same code. */
-#include "text/tokenizer_private.h"
+#include "text/tokenizer_gguf_private.h"
 
 #include "base/fail.h"
 #include "base/utf8.h"
-#include "io/gguf.h"
 #include "text/pre_names.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define KEY(name) "tokenizer.ggml." name
-
-/* Types of pieces. */
-enum piece_type { PIECE_NORMAL = 1, PIECE_CONTROL = 3, PIECE_USER = 4 };
-
 /* U+2581, which marks the start of a word in the pieces of the kind "bert". */
 #define WORD_MARK   "\xe2\x96\x81"
 #define WORD_MARK_N 3
 
-/* The list of pieces; the strings are the file's. */
-typedef struct piece_list {
-    mha_gguf_string *pieces; /* [n] */
-    int64_t *types;          /* [n] */
-    size_t n;
-} piece_list;
-
-static void piece_list_release(piece_list *p)
+static void pieces_release(mha_gguf_pieces *p)
 {
     mha_free(p->pieces);
     mha_free(p->types);
@@ -49,43 +36,44 @@ static mha_status read_strings(const mha_gguf *g, const char *key, bool required
     return found ? mha_gguf_array_strings(g, key, *out, *count, err) : MHA_OK;
 }
 
-static mha_status read_types(const mha_gguf *g, piece_list *list, mha_err *err)
+static mha_status read_types(const mha_gguf *g, mha_gguf_pieces *list, mha_err *err)
 {
     bool found;
     void *p;
     mha_gguf_kind kind;
     size_t count = 0;
-    MHA_TRY(mha_gguf_get_array(g, KEY("token_type"), &found, &kind, &count, err));
+    MHA_TRY(mha_gguf_get_array(g, MHA_GGUF_KEY("token_type"), &found, &kind, &count, err));
     MHA_TRY(mha_alloc(&p, list->n, sizeof *list->types, err));
     list->types = p;
     if (found)
-        return mha_gguf_array_ints(g, KEY("token_type"), list->types, list->n, err);
+        return mha_gguf_array_ints(g, MHA_GGUF_KEY("token_type"), list->types, list->n, err);
     for (size_t i = 0; i < list->n; i++)
-        list->types[i] = PIECE_NORMAL;
+        list->types[i] = MHA_PIECE_NORMAL;
     return MHA_OK;
 }
 
-static mha_status read_pieces(const mha_gguf *g, piece_list *list, mha_err *err)
+static mha_status read_pieces(const mha_gguf *g, mha_gguf_pieces *list, mha_err *err)
 {
-    MHA_TRY(read_strings(g, KEY("tokens"), true, &list->pieces, &list->n, err));
+    MHA_TRY(read_strings(g, MHA_GGUF_KEY("tokens"), true, &list->pieces, &list->n, err));
     if (list->n == 0)
-        return mha_fail(err, MHA_ERR_FORMAT, KEY("tokens") " is empty");
+        return mha_fail(err, MHA_ERR_FORMAT, MHA_GGUF_KEY("tokens") " is empty");
     for (size_t i = 0; i < list->n; i++) {
         if (!mha_utf8_valid(list->pieces[i].s, list->pieces[i].n))
-            return mha_fail(err, MHA_ERR_FORMAT, KEY("tokens") ": piece %zu is not UTF-8", i);
+            return mha_fail(err, MHA_ERR_FORMAT, MHA_GGUF_KEY("tokens") ": piece %zu is not UTF-8",
+                            i);
     }
     return read_types(g, list, err);
 }
 
 /* Control pieces and the user's own are found in the text as they are. A piece that is listed twice
  * counts where it is last. */
-static mha_status add_added(mha_tokenizer *t, const piece_list *list, int32_t lstrip_id,
-                            mha_err *err)
+mha_status mha_gguf_add_added(mha_tokenizer *t, const mha_gguf_pieces *list, bool user,
+                              int32_t lstrip_id, mha_err *err)
 {
     for (size_t i = 0; i < list->n; i++) {
         const mha_gguf_string *s = &list->pieces[i];
-        bool control = list->types[i] == PIECE_CONTROL;
-        if ((!control && list->types[i] != PIECE_USER) || s->n == 0 ||
+        bool control = list->types[i] == MHA_PIECE_CONTROL;
+        if ((!control && (!user || list->types[i] != MHA_PIECE_USER)) || s->n == 0 ||
             mha_vocab_id(&t->vocab, s->s, s->n) != (int32_t)i)
             continue;
         mha_added_token token = {.id = (int32_t)i,
@@ -100,16 +88,19 @@ static mha_status add_added(mha_tokenizer *t, const piece_list *list, int32_t ls
 
 /* --- special tokens -------------------------------------------------------------------------- */
 
-static mha_status read_roles(mha_tokenizer *t, const mha_gguf *g, mha_err *err)
+mha_status mha_gguf_read_roles(mha_tokenizer *t, const mha_gguf *g, mha_err *err)
 {
     static const struct {
         const char *key;
         mha_token_role role;
     } keys[] = {
-        {KEY("bos_token_id"), MHA_TOKEN_BOS},       {KEY("eos_token_id"), MHA_TOKEN_EOS},
-        {KEY("mask_token_id"), MHA_TOKEN_MASK},     {KEY("padding_token_id"), MHA_TOKEN_PAD},
-        {KEY("unknown_token_id"), MHA_TOKEN_UNK},   {KEY("cls_token_id"), MHA_TOKEN_CLS},
-        {KEY("seperator_token_id"), MHA_TOKEN_SEP},
+        {MHA_GGUF_KEY("bos_token_id"), MHA_TOKEN_BOS},
+        {MHA_GGUF_KEY("eos_token_id"), MHA_TOKEN_EOS},
+        {MHA_GGUF_KEY("mask_token_id"), MHA_TOKEN_MASK},
+        {MHA_GGUF_KEY("padding_token_id"), MHA_TOKEN_PAD},
+        {MHA_GGUF_KEY("unknown_token_id"), MHA_TOKEN_UNK},
+        {MHA_GGUF_KEY("cls_token_id"), MHA_TOKEN_CLS},
+        {MHA_GGUF_KEY("seperator_token_id"), MHA_TOKEN_SEP},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         bool found;
@@ -124,47 +115,7 @@ static mha_status read_roles(mha_tokenizer *t, const mha_gguf *g, mha_err *err)
     return MHA_OK;
 }
 
-/* Appends an item of a template: {"Sequence": …} or {"SpecialToken": …}. */
-static int append_item(json_t *list, const char *kind, const char *id, int type)
-{
-    return json_array_append_new(list,
-                                 json_pack("{s:{s:s, s:i}}", kind, "id", id, "type_id", type));
-}
-
-/* What goes around the text: ids, -1 for nothing. */
-typedef struct frame {
-    int32_t first, last;
-    bool doubled; /* two `last` between the segments, all of type 0 */
-} frame;
-
-/* One segment: first A last. Two: first A last B last, or without a `last` first A first B. */
-static mha_status set_template(json_t *description, const frame *f, mha_err *err)
-{
-    bool first = f->first >= 0, last = f->last >= 0;
-    int second = !f->doubled, failed = 0;
-    if (!first && !last)
-        return MHA_OK;
-    json_t *single = json_array(), *pair = json_array();
-    json_t *tokens = json_pack("{s:{s:[i]}, s:{s:[i]}}", "first", "ids", first ? (int)f->first : 0,
-                               "last", "ids", last ? (int)f->last : 0);
-    for (int i = 0; i < 2; i++) {
-        json_t *list = i == 0 ? single : pair;
-        failed |= first && append_item(list, "SpecialToken", "first", 0);
-        failed |= append_item(list, "Sequence", "A", 0);
-        failed |= last && append_item(list, "SpecialToken", "last", 0);
-    }
-    failed |= last && f->doubled && append_item(pair, "SpecialToken", "last", 0);
-    failed |= !last && append_item(pair, "SpecialToken", "first", second);
-    failed |= append_item(pair, "Sequence", "B", second);
-    failed |= last && append_item(pair, "SpecialToken", "last", second);
-    json_t *processor = json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single",
-                                  single, "pair", pair, "special_tokens", tokens);
-    if (!processor || failed || json_object_set_new(description, "post_processor", processor) != 0)
-        return mha_fail(err, MHA_ERR_NOMEM, "out of memory");
-    return MHA_OK;
-}
-
-static mha_status get_flag(const mha_gguf *g, const char *key, bool *out, mha_err *err)
+mha_status mha_gguf_get_flag(const mha_gguf *g, const char *key, bool *out, mha_err *err)
 {
     bool found, value = false;
     MHA_TRY(mha_gguf_get_bool(g, key, &found, &value, err));
@@ -173,23 +124,22 @@ static mha_status get_flag(const mha_gguf *g, const char *key, bool *out, mha_er
     return MHA_OK;
 }
 
-/* `around`: the kind puts CLS and SEP around a text unless the file says otherwise. */
-static mha_status read_frame(frame *f, const mha_tokenizer *t, const mha_gguf *g, bool bos,
-                             bool around, mha_err *err)
+mha_status mha_gguf_read_frame(mha_frame *f, const mha_tokenizer *t, const mha_gguf *g, bool bos,
+                               bool eos, bool around, mha_err *err)
 {
-    bool eos = false, sep = around;
+    bool sep = around;
     bos = bos || around;
-    *f = (frame){-1, -1, false};
-    MHA_TRY(get_flag(g, KEY("add_bos_token"), &bos, err));
-    MHA_TRY(get_flag(g, KEY("add_eos_token"), &eos, err));
-    MHA_TRY(get_flag(g, KEY("add_sep_token"), &sep, err));
+    *f = (mha_frame){.second_type = true};
+    MHA_TRY(mha_gguf_get_flag(g, MHA_GGUF_KEY("add_bos_token"), &bos, err));
+    MHA_TRY(mha_gguf_get_flag(g, MHA_GGUF_KEY("add_eos_token"), &eos, err));
+    MHA_TRY(mha_gguf_get_flag(g, MHA_GGUF_KEY("add_sep_token"), &sep, err));
     int32_t cls_id = t->roles[MHA_TOKEN_CLS], bos_id = t->roles[MHA_TOKEN_BOS];
     int32_t sep_id = t->roles[MHA_TOKEN_SEP], eos_id = t->roles[MHA_TOKEN_EOS];
-    if (bos)
-        f->first = sep && cls_id >= 0 ? cls_id : bos_id;
-    if (sep || eos)
-        f->last = sep && sep_id >= 0 ? sep_id : eos_id;
-    if ((bos && f->first < 0) || ((sep || eos) && f->last < 0))
+    f->first[0] = sep && cls_id >= 0 ? cls_id : bos_id;
+    f->last[0] = sep && sep_id >= 0 ? sep_id : eos_id;
+    f->first_n = bos;
+    f->last_n = sep || eos;
+    if ((bos && f->first[0] < 0) || (f->last_n && f->last[0] < 0))
         return mha_fail(err, MHA_ERR_FORMAT,
                         "a special token goes around the text, but its id is not given");
     return MHA_OK;
@@ -219,7 +169,7 @@ static mha_status find_pre(const mha_pre_kind **out, mha_tokenizer *t, const mha
     bool found;
     mha_gguf_string s;
     char name[64];
-    MHA_TRY(mha_gguf_get_string(g, KEY("pre"), &found, &s, err));
+    MHA_TRY(mha_gguf_get_string(g, MHA_GGUF_KEY("pre"), &found, &s, err));
     if (!found) {
         *out = mha_pre_kind_find("gpt-2");
         return set_note(t, NULL, err);
@@ -236,14 +186,15 @@ static mha_status read_merges(const mha_gguf *g, mha_bpe_merge **out, size_t *co
 {
     mha_gguf_string *strings = NULL;
     void *p;
-    mha_status status = read_strings(g, KEY("merges"), true, &strings, count, err);
+    mha_status status = read_strings(g, MHA_GGUF_KEY("merges"), true, &strings, count, err);
     if (status == MHA_OK)
         status = mha_alloc(&p, *count, sizeof **out, err);
     if (status == MHA_OK)
         *out = p;
     for (size_t i = 0; status == MHA_OK && i < *count; i++) {
         if (!mha_bpe_merge_split(&(*out)[i], strings[i].s, strings[i].n))
-            status = mha_fail(err, MHA_ERR_FORMAT, KEY("merges") "[%zu]: expected two pieces", i);
+            status = mha_fail(err, MHA_ERR_FORMAT,
+                              MHA_GGUF_KEY("merges") "[%zu]: expected two pieces", i);
     }
     mha_free(strings);
     return status;
@@ -263,12 +214,12 @@ static mha_status keep_description(mha_tokenizer *t, const json_t *description,
     return MHA_OK;
 }
 
-static mha_status build_gpt2(mha_tokenizer *t, const mha_gguf *g, const piece_list *list,
+static mha_status build_gpt2(mha_tokenizer *t, const mha_gguf *g, const mha_gguf_pieces *list,
                              const mha_pre_kind *pre, json_t *description, mha_err *err)
 {
     mha_bpe_options options = {.prefix = "", .suffix = "", .ignore_merges = pre->ignore_merges};
     mha_bpe_merge *merges = NULL;
-    frame f;
+    mha_frame f;
     MHA_TRY(mha_tokenizer_set_splitting(t, description, err));
     mha_status status = read_merges(g, &merges, &options.merge_count, err);
     options.merges = merges;
@@ -276,16 +227,20 @@ static mha_status build_gpt2(mha_tokenizer *t, const mha_gguf *g, const piece_li
         status = mha_tokenizer_set_bpe(t, &options, err);
     mha_free(merges);
     MHA_TRY(status);
-    MHA_TRY(read_roles(t, g, err));
-    MHA_TRY(add_added(t, list, pre->mask_lstrip ? t->roles[MHA_TOKEN_MASK] : -1, err));
-    MHA_TRY(read_frame(&f, t, g, pre->add_bos, pre->around, err));
-    f.doubled = pre->doubled;
-    MHA_TRY(set_template(description, &f, err));
+    MHA_TRY(mha_gguf_read_roles(t, g, err));
+    MHA_TRY(
+        mha_gguf_add_added(t, list, true, pre->mask_lstrip ? t->roles[MHA_TOKEN_MASK] : -1, err));
+    MHA_TRY(mha_gguf_read_frame(&f, t, g, pre->add_bos, false, pre->around, err));
+    if (pre->doubled) {
+        f.pair = MHA_PAIR_DOUBLED;
+        f.second_type = false;
+    }
+    MHA_TRY(mha_describe_frame(description, &f, err));
     MHA_TRY(keep_description(t, description, pre, err));
     return mha_tokenizer_finish(t, description, err);
 }
 
-static mha_status read_gpt2(mha_tokenizer *t, const mha_gguf *g, const piece_list *list,
+static mha_status read_gpt2(mha_tokenizer *t, const mha_gguf *g, mha_gguf_pieces *list,
                             mha_err *err)
 {
     const mha_pre_kind *pre;
@@ -311,9 +266,9 @@ static mha_status add_bert_piece(mha_tokenizer *t, const mha_gguf_string *s, int
     size_t n = s->n;
     bool start = n >= WORD_MARK_N && memcmp(piece, WORD_MARK, WORD_MARK_N) == 0;
     bool brackets = n >= 2 && piece[0] == '[' && piece[n - 1] == ']';
-    if (start && type != PIECE_CONTROL)
+    if (start && type != MHA_PIECE_CONTROL)
         return mha_vocab_add(&t->vocab, &t->arena, piece + WORD_MARK_N, n - WORD_MARK_N, id, err);
-    if (brackets || type == PIECE_CONTROL)
+    if (brackets || type == MHA_PIECE_CONTROL)
         return mha_vocab_add(&t->vocab, &t->arena, piece, n, id, err);
     char *joined;
     void *p;
@@ -325,12 +280,12 @@ static mha_status add_bert_piece(mha_tokenizer *t, const mha_gguf_string *s, int
 }
 
 /* The file does not say whether the model knows upper case: its pieces do. */
-static bool has_upper_case(const piece_list *list)
+static bool has_upper_case(const mha_gguf_pieces *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         const mha_gguf_string *s = &list->pieces[i];
         bool brackets = s->n >= 2 && s->s[s->n - 1] == ']';
-        for (size_t k = 0; k < s->n && list->types[i] == PIECE_NORMAL && !brackets; k++) {
+        for (size_t k = 0; k < s->n && list->types[i] == MHA_PIECE_NORMAL && !brackets; k++) {
             if (s->s[k] >= 'A' && s->s[k] <= 'Z')
                 return true;
         }
@@ -338,23 +293,23 @@ static bool has_upper_case(const piece_list *list)
     return false;
 }
 
-static mha_status build_bert(mha_tokenizer *t, const mha_gguf *g, const piece_list *list,
+static mha_status build_bert(mha_tokenizer *t, const mha_gguf *g, const mha_gguf_pieces *list,
                              json_t *description, mha_err *err)
 {
-    frame f;
+    mha_frame f;
     MHA_TRY(mha_tokenizer_set_splitting(t, description, err));
-    MHA_TRY(read_roles(t, g, err));
+    MHA_TRY(mha_gguf_read_roles(t, g, err));
     const mha_vocab_piece *unknown = mha_vocab_piece_get(&t->vocab, t->roles[MHA_TOKEN_UNK]);
     if (!unknown)
-        return mha_fail(err, MHA_ERR_FORMAT, "there is no " KEY("unknown_token_id"));
+        return mha_fail(err, MHA_ERR_FORMAT, "there is no " MHA_GGUF_KEY("unknown_token_id"));
     MHA_TRY(mha_tokenizer_set_wordpiece(t, unknown->s, unknown->n, "##", 2, 100, err));
-    MHA_TRY(add_added(t, list, -1, err));
-    MHA_TRY(read_frame(&f, t, g, false, true, err));
-    MHA_TRY(set_template(description, &f, err));
+    MHA_TRY(mha_gguf_add_added(t, list, true, -1, err));
+    MHA_TRY(mha_gguf_read_frame(&f, t, g, false, false, true, err));
+    MHA_TRY(mha_describe_frame(description, &f, err));
     return mha_tokenizer_finish(t, description, err);
 }
 
-static mha_status read_bert(mha_tokenizer *t, const mha_gguf *g, const piece_list *list,
+static mha_status read_bert(mha_tokenizer *t, const mha_gguf *g, mha_gguf_pieces *list,
                             mha_err *err)
 {
     int lower = !has_upper_case(list);
@@ -376,17 +331,20 @@ static mha_status read_bert(mha_tokenizer *t, const mha_gguf *g, const piece_lis
 
 static const struct gguf_kind {
     const char *name;
-    mha_status (*read)(mha_tokenizer *t, const mha_gguf *g, const piece_list *list, mha_err *err);
-} kinds[] = {{"gpt2", read_gpt2}, {"bert", read_bert}};
+    mha_status (*read)(mha_tokenizer *t, const mha_gguf *g, mha_gguf_pieces *list, mha_err *err);
+} kinds[] = {{"gpt2", read_gpt2},
+             {"bert", read_bert},
+             {"llama", mha_gguf_read_llama},
+             {"t5", mha_gguf_read_t5}};
 
 static mha_status read_kind(mha_tokenizer *t, const struct gguf_kind *kind, const mha_gguf *g,
                             mha_err *err)
 {
-    piece_list list = {0};
+    mha_gguf_pieces list = {0};
     mha_status status = read_pieces(g, &list, err);
     if (status == MHA_OK)
         status = kind->read(t, g, &list, err);
-    piece_list_release(&list);
+    pieces_release(&list);
     if (status == MHA_OK)
         mha_tokenizer_guess_roles(t);
     return status;
@@ -402,7 +360,7 @@ mha_status mha_tokenizer_open_gguf(mha_tokenizer **out, const mha_gguf *g, mha_e
     if (found)
         return mha_tokenizer_name_file(
             err, mha_tokenizer_parse(out, s.s, s.n, "tokenizer.huggingface.json", err), file);
-    MHA_TRY(mha_gguf_get_string(g, KEY("model"), &found, &s, err));
+    MHA_TRY(mha_gguf_get_string(g, MHA_GGUF_KEY("model"), &found, &s, err));
     if (!found)
         return MHA_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -418,6 +376,6 @@ mha_status mha_tokenizer_open_gguf(mha_tokenizer **out, const mha_gguf *g, mha_e
         return mha_tokenizer_name_file(err, status, file);
     }
     return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                    "%s: " KEY("model") ": the tokenizer kind \"%.*s\" is not supported", file,
-                    (int)(s.n < 40 ? s.n : 40), s.s);
+                    "%s: " MHA_GGUF_KEY("model") ": the tokenizer kind \"%.*s\" is not supported",
+                    file, (int)(s.n < 40 ? s.n : 40), s.s);
 }

@@ -36,6 +36,7 @@ static mha_status read_wordpiece(mha_tokenizer *t, const json_t *model, mha_err 
     const char *unknown, *prefix;
     size_t unknown_n, prefix_n;
     int64_t max_chars = 0;
+    MHA_TRY(read_vocab(t, model, err));
     MHA_TRY(mha_field_string(&unknown, &unknown_n, model, "model", "unk_token", true, err));
     MHA_TRY(mha_field_string(&prefix, &prefix_n, model, "model", "continuing_subword_prefix", true,
                              err));
@@ -85,7 +86,6 @@ static mha_status read_merges(mha_bpe_merge **out, size_t *count, const json_t *
 
 static mha_status read_bpe_options(mha_bpe_options *o, const json_t *model, mha_err *err)
 {
-    bool byte_fallback = false;
     *o = (mha_bpe_options){.prefix = "", .suffix = ""};
     MHA_TRY(mha_field_string(&o->unknown, &o->unknown_n, model, "model", "unk_token", false, err));
     MHA_TRY(mha_field_string(&o->prefix, &o->prefix_n, model, "model", "continuing_subword_prefix",
@@ -94,10 +94,12 @@ static mha_status read_bpe_options(mha_bpe_options *o, const json_t *model, mha_
                              err));
     MHA_TRY(mha_field_bool(&o->fuse_unknown, model, "model", "fuse_unk", false, err));
     MHA_TRY(mha_field_bool(&o->ignore_merges, model, "model", "ignore_merges", false, err));
-    MHA_TRY(mha_field_bool(&byte_fallback, model, "model", "byte_fallback", false, err));
-    if (byte_fallback)
-        return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                        "model: SentencePiece BPE (\"byte_fallback\") is not supported");
+    MHA_TRY(mha_field_bool(&o->byte_fallback, model, "model", "byte_fallback", false, err));
+    if (o->byte_fallback && (o->prefix_n > 0 || o->suffix_n > 0))
+        return mha_fail(
+            err, MHA_ERR_UNSUPPORTED,
+            "model: \"byte_fallback\" together with a prefix or suffix of pieces is not "
+            "supported");
     const json_t *dropout = json_object_get(model, "dropout");
     if (dropout && !json_is_null(dropout) && json_number_value(dropout) != 0)
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
@@ -109,6 +111,7 @@ static mha_status read_bpe(mha_tokenizer *t, const json_t *model, mha_err *err)
 {
     mha_bpe_options options;
     mha_bpe_merge *merges = NULL;
+    MHA_TRY(read_vocab(t, model, err));
     MHA_TRY(read_bpe_options(&options, model, err));
     mha_status status = read_merges(&merges, &options.merge_count, model, err);
     options.merges = merges;
@@ -121,6 +124,81 @@ static mha_status read_bpe(mha_tokenizer *t, const json_t *model, mha_err *err)
     return status;
 }
 
+/* --- Unigram --------------------------------------------------------------------------------- */
+
+/* One [piece, score] of the list, whose place is its id. */
+static mha_status read_scored(mha_tokenizer *t, mha_scored_piece *out, const json_t *v, size_t i,
+                              mha_err *err)
+{
+    const json_t *piece = json_array_get(v, 0), *score = json_array_get(v, 1);
+    if (json_array_size(v) != 2 || !json_is_string(piece) || !json_is_number(score))
+        return mha_fail(err, MHA_ERR_FORMAT, "model.vocab[%zu]: expected a piece and its score", i);
+    mha_status status = mha_vocab_add(&t->vocab, &t->arena, json_string_value(piece),
+                                      json_string_length(piece), (int64_t)i, err);
+    if (status != MHA_OK)
+        return mha_fail_prefix(err, status, "model.vocab");
+    const mha_vocab_piece *stored = mha_vocab_piece_get(&t->vocab, (int64_t)i);
+    *out = (mha_scored_piece){stored->s, stored->n, json_number_value(score), MHA_PIECE_NORMAL,
+                              (int32_t)i};
+    return MHA_OK;
+}
+
+/* A piece that is listed again later is left with the later place alone. */
+static size_t keep_last(const mha_vocab *vocab, mha_scored_piece *pieces, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (mha_vocab_id(vocab, pieces[i].s, pieces[i].n) == pieces[i].id)
+            pieces[kept++] = pieces[i];
+    }
+    return kept;
+}
+
+static mha_status read_unigram_pieces(mha_tokenizer *t, mha_scored_piece *pieces,
+                                      const json_t *list, const json_t *model, mha_err *err)
+{
+    json_t *v;
+    size_t i, count = json_array_size(list);
+    int64_t unknown = -1;
+    mha_scored_options o = {.pieces = pieces};
+    json_array_foreach(list, i, v)
+    {
+        MHA_TRY(read_scored(t, &pieces[i], v, i, err));
+    }
+    MHA_TRY(mha_field_int(&unknown, model, "model", "unk_id", false, err));
+    MHA_TRY(mha_field_bool(&o.byte_fallback, model, "model", "byte_fallback", false, err));
+    if (unknown < -1 || (unknown >= 0 && (uint64_t)unknown >= count))
+        return mha_fail(err, MHA_ERR_FORMAT, "model.unk_id is %lld, the vocabulary has %zu pieces",
+                        (long long)unknown, count);
+    o.n = keep_last(&t->vocab, pieces, count);
+    o.unknown = (int32_t)unknown;
+    return mha_tokenizer_set_scored(t, MHA_SCORED_UNIGRAM, &o, err);
+}
+
+static mha_status read_unigram(mha_tokenizer *t, const json_t *model, mha_err *err)
+{
+    json_t *list;
+    void *p;
+    MHA_TRY(mha_field_get(&list, model, "model", "vocab", JSON_ARRAY, true, err));
+    if (json_array_size(list) == 0)
+        return mha_fail(err, MHA_ERR_FORMAT, "model.vocab is empty");
+    MHA_TRY(mha_alloc(&p, json_array_size(list), sizeof(mha_scored_piece), err));
+    mha_status status = read_unigram_pieces(t, p, list, model, err);
+    mha_free(p);
+    return status;
+}
+
+/* --- WordLevel ------------------------------------------------------------------------------- */
+
+static mha_status read_wordlevel(mha_tokenizer *t, const json_t *model, mha_err *err)
+{
+    const char *unknown;
+    size_t n;
+    MHA_TRY(read_vocab(t, model, err));
+    MHA_TRY(mha_field_string(&unknown, &n, model, "model", "unk_token", true, err));
+    return mha_tokenizer_set_wordlevel(t, unknown, n, err);
+}
+
 /* --- the model ------------------------------------------------------------------------------- */
 
 /* Old files have no "type": it shows in the fields. */
@@ -128,6 +206,8 @@ static const char *infer_type(const json_t *model)
 {
     if (json_object_get(model, "merges"))
         return "BPE";
+    if (json_is_array(json_object_get(model, "vocab")))
+        return "Unigram";
     return json_object_get(model, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
 }
 
@@ -136,17 +216,18 @@ static mha_status read_model(mha_tokenizer *t, const json_t *root, mha_err *err)
     static const struct {
         const char *type;
         mha_status (*read)(mha_tokenizer *t, const json_t *model, mha_err *err);
-    } kinds[] = {{"WordPiece", read_wordpiece}, {"BPE", read_bpe}};
+    } kinds[] = {{"WordPiece", read_wordpiece},
+                 {"BPE", read_bpe},
+                 {"Unigram", read_unigram},
+                 {"WordLevel", read_wordlevel}};
     json_t *model;
     size_t n;
     MHA_TRY(mha_field_get(&model, root, "tokenizer", "model", JSON_OBJECT, true, err));
     const char *type = infer_type(model);
     MHA_TRY(mha_field_string(&type, &n, model, "model", "type", false, err));
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kinds[i].type, type) != 0)
-            continue;
-        MHA_TRY(read_vocab(t, model, err));
-        return kinds[i].read(t, model, err);
+        if (strcmp(kinds[i].type, type) == 0)
+            return kinds[i].read(t, model, err);
     }
     return mha_fail(err, MHA_ERR_UNSUPPORTED, "model: \"%s\" is not supported", type);
 }

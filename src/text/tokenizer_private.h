@@ -27,13 +27,18 @@ struct mha_tokenizer {
     mha_template template;
     mha_decoders decoders;
     const char *continuing_prefix; /* "##": of pieces inside of a word; NULL when there is none */
+    const char *word_suffix;       /* "</w>": of pieces that end a word; NULL when there is none */
     bool byte_alphabet;            /* pieces are in the byte alphabet */
+    bool byte_pieces;              /* pieces like "<0xE2>" stand for bytes */
+    const char *space_mark; /* what stands for a space in pieces, "▁"; NULL when nothing does */
+    size_t space_mark_n;
     int32_t roles[MHA_TOKEN_ROLES];
     const char *note;
     /* For export.c, of byte-level BPE in GGUF files: the parts around the model, as JSON; else
      * NULL. */
     const char *description;
     bool ignore_merges;
+    struct mha_tokenizer *target; /* for the text of a decoder, when that one has its own */
 };
 
 /* A description is an object with the members "normalizer", "pre_tokenizer", "post_processor" and
@@ -48,6 +53,16 @@ mha_status mha_tokenizer_set_wordpiece(mha_tokenizer *t, const char *unknown, si
                                        const char *prefix, size_t prefix_n, int64_t max_chars,
                                        mha_err *err);
 mha_status mha_tokenizer_set_bpe(mha_tokenizer *t, mha_bpe_options *options, mha_err *err);
+mha_status mha_tokenizer_set_wordlevel(mha_tokenizer *t, const char *unknown, size_t unknown_n,
+                                       mha_err *err);
+/* Makes Unigram or, with `bpe`, SentencePiece BPE. */
+typedef enum mha_scored_kind {
+    MHA_SCORED_UNIGRAM,       /* as Hugging Face's library has it */
+    MHA_SCORED_SENTENCEPIECE, /* Unigram as SentencePiece has it */
+    MHA_SCORED_BPE
+} mha_scored_kind;
+mha_status mha_tokenizer_set_scored(mha_tokenizer *t, mha_scored_kind kind,
+                                    const mha_scored_options *options, mha_err *err);
 /* After the model and all added tokens: the rest, and the tables that need everything. */
 mha_status mha_tokenizer_finish(mha_tokenizer *t, const json_t *description, mha_err *err);
 

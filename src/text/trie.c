@@ -137,6 +137,11 @@ uint32_t mha_trie_step(const mha_trie *t, uint32_t node, uint8_t byte)
     return low < end && t->bytes[low] == byte ? low : MHA_TRIE_NONE;
 }
 
+int32_t mha_trie_value(const mha_trie *t, uint32_t node)
+{
+    return t->nodes[node].value;
+}
+
 uint32_t mha_trie_walk(const mha_trie *t, const char *s, size_t n)
 {
     uint32_t node = MHA_TRIE_ROOT;

@@ -33,6 +33,8 @@ void mha_trie_release(mha_trie *t);
 
 /* The node behind `node` along `byte`, MHA_TRIE_NONE when there is none. */
 uint32_t mha_trie_step(const mha_trie *t, uint32_t node, uint8_t byte);
+/* The value of the key that ends at a node, -1 when there is none. */
+int32_t mha_trie_value(const mha_trie *t, uint32_t node);
 /* The node at the end of a whole string. */
 uint32_t mha_trie_walk(const mha_trie *t, const char *s, size_t n);
 /* The longest key that s[0..n) starts with, counted from `node`: its length, 0 when there is none.

@@ -90,6 +90,11 @@ bool mha_char_is_cjk(uint32_t c)
            between(c, 0xf900, 0xfaff) || between(c, 0x2f800, 0x2fa1f);
 }
 
+bool mha_char_joins(uint32_t a, uint32_t b, int32_t *state)
+{
+    return !utf8proc_grapheme_break_stateful((utf8proc_int32_t)a, (utf8proc_int32_t)b, state);
+}
+
 size_t mha_char_lower(uint32_t c, uint32_t out[2])
 {
     if (c < 0x80) {

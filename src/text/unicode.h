@@ -18,6 +18,10 @@ bool mha_char_is_nonspacing(uint32_t c); /* Mn */
 bool mha_char_is_control(uint32_t c);    /* Cc, Cf, Cs, Co */
 bool mha_char_is_cjk(uint32_t c);        /* the ideograph blocks that BERT puts spaces around */
 
+/* Whether b goes on with the grapheme cluster that a belongs to. *state is 0 at the start of a text
+ * and carried from pair to pair. */
+bool mha_char_joins(uint32_t a, uint32_t b, int32_t *state);
+
 /* Lower case without context: 1 or 2 characters. */
 size_t mha_char_lower(uint32_t c, uint32_t out[2]);
 

@@ -3,6 +3,9 @@
 
 #include "base/fail.h"
 
+#include <stdio.h>
+#include <string.h>
+
 void mha_vocab_init(mha_vocab *v)
 {
     *v = (mha_vocab){0};
@@ -62,6 +65,27 @@ int32_t mha_vocab_id(const mha_vocab *v, const char *piece, size_t n)
 {
     uint64_t id;
     return mha_map_get(&v->ids, piece, n, &id) ? (int32_t)id : -1;
+}
+
+int32_t mha_vocab_byte_piece(const mha_vocab *v, uint8_t byte)
+{
+    char piece[8];
+    return mha_vocab_id(v, piece, (size_t)snprintf(piece, sizeof piece, "<0x%02X>", byte));
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int mha_byte_of_piece(const char *s, size_t n)
+{
+    if (n != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>')
+        return -1;
+    int high = hex_digit(s[3]), low = hex_digit(s[4]);
+    return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
 const mha_vocab_piece *mha_vocab_piece_get(const mha_vocab *v, int64_t id)

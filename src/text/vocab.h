@@ -32,6 +32,10 @@ mha_status mha_vocab_add(mha_vocab *v, mha_arena *arena, const char *piece, size
                          mha_err *err);
 /* -1 when absent. */
 int32_t mha_vocab_id(const mha_vocab *v, const char *piece, size_t n);
+/* The id of "<0xE2>", the piece of a single byte; -1 when absent. */
+int32_t mha_vocab_byte_piece(const mha_vocab *v, uint8_t byte);
+/* The byte that a piece is of, -1 for other pieces. */
+int mha_byte_of_piece(const char *s, size_t n);
 /* NULL when the id has no piece. */
 const mha_vocab_piece *mha_vocab_piece_get(const mha_vocab *v, int64_t id);
 
