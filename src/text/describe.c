@@ -105,13 +105,14 @@ static mha_status add_rules(mha_tokenizer *t, const mha_spm *m, mha_space_prefix
 }
 
 mha_status mha_tokenizer_set_sentencepiece(mha_tokenizer *t, const mha_spm *m,
-                                           mha_space_prefix prefix, mha_err *err)
+                                           mha_space_prefix prefix, bool find_runs, mha_err *err)
 {
     void *keys;
     mha_scored_options options = {.pieces = m->pieces,
                                   .n = m->n,
                                   .unknown = m->pieces[m->unknown].id,
-                                  .byte_fallback = m->byte_fallback};
+                                  .byte_fallback = m->byte_fallback,
+                                  .runs = find_runs ? &t->vocab : NULL};
     MHA_TRY(mha_alloc(&keys, m->n, sizeof(mha_trie_key), err));
     mha_status status = add_rules(t, m, prefix, keys, err);
     mha_free(keys);

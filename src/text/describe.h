@@ -29,8 +29,9 @@ mha_status mha_describe_frame(json_t *description, const mha_frame *f, mha_err *
 /* *out (json_decref) has the decoder of a SentencePiece model. */
 mha_status mha_describe_sentencepiece(json_t **out, bool dummy_prefix, mha_err *err);
 /* Adds normalizer and model. The pieces' ids must be in t->vocab, their bytes must outlive t. The
- * normalizer's other parts must have been set before. */
+ * normalizer's other parts must have been set before. `find_runs`: unknown text is looked up in
+ * t->vocab, which has more than the pieces. */
 mha_status mha_tokenizer_set_sentencepiece(mha_tokenizer *t, const mha_spm *m,
-                                           mha_space_prefix prefix, mha_err *err);
+                                           mha_space_prefix prefix, bool find_runs, mha_err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* dir_bpe.c: vocab.json with merges.txt, byte-level BPE: the classes of tokenizer differ in how
  * they split words and in their special tokens. */
+#include "text/describe.h"
 #include "text/dir_private.h"
 
 #include "base/fail.h"
@@ -62,7 +63,13 @@ static mha_status parse_merges(merge_list *list, size_t n, mha_err *err)
 }
 
 /* What a class of tokenizer does around byte-level BPE. */
-typedef enum bpe_style { STYLE_UNKNOWN, STYLE_GPT2, STYLE_ROBERTA, STYLE_QWEN2 } bpe_style;
+typedef enum bpe_style {
+    STYLE_UNKNOWN,
+    STYLE_GPT2,
+    STYLE_ROBERTA,
+    STYLE_QWEN2,
+    STYLE_CLIP
+} bpe_style;
 
 static bpe_style style_of(const mha_tokenizer *t, const char *class)
 {
@@ -74,6 +81,7 @@ static bpe_style style_of(const mha_tokenizer *t, const char *class)
         {"BartTokenizer", STYLE_ROBERTA}, {"LongformerTokenizer", STYLE_ROBERTA},
         {"LEDTokenizer", STYLE_ROBERTA},  {"MvpTokenizer", STYLE_ROBERTA},
         {"CodeGenTokenizer", STYLE_GPT2}, {"Qwen2Tokenizer", STYLE_QWEN2},
+        {"CLIPTokenizer", STYLE_CLIP},
     };
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++) {
         if (strcmp(styles[i].class, class) == 0)
@@ -90,8 +98,26 @@ static bpe_style style_of(const mha_tokenizer *t, const char *class)
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"                           \
     " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+#define CLIP_WORDS                                                                                 \
+    "<\\|startoftext\\|>|<\\|endoftext\\|>|'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|"            \
+    "[^\\s\\p{L}\\p{N}]+"
+
+/* CLIP: small letters, single spaces; what stands between words is dropped. */
+static json_t *describe_clip(void)
+{
+    return json_pack("{s:{s:s, s:[{s:s}, {s:s, s:{s:s}, s:s}, {s:s}]}, "
+                     "s:{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, {s:s, s:b}]}, s:{s:s}}",
+                     "normalizer", "type", "Sequence", "normalizers", "type", "NFC", "type",
+                     "Replace", "pattern", "Regex", "\\s+", "content", " ", "type", "Lowercase",
+                     "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "Split",
+                     "pattern", "Regex", CLIP_WORDS, "behavior", "Removed", "invert", 1, "type",
+                     "ByteLevel", "add_prefix_space", 0, "decoder", "type", "ByteLevel");
+}
+
 static json_t *describe_bpe(bpe_style style, bool add_prefix_space)
 {
+    if (style == STYLE_CLIP)
+        return describe_clip();
     if (style == STYLE_QWEN2)
         return json_pack("{s:{s:s}, s:{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, {s:s, s:b, s:b}]}, "
                          "s:{s:s}}",
@@ -113,16 +139,24 @@ static mha_status set_bos(json_t *description, const mha_tokenizer *t, const mha
     if (id < 0)
         return mha_fail(err, MHA_ERR_FORMAT, "%s/vocab.json: there is no \"%s\" to put first",
                         d->path, bos);
-    json_t *o =
-        json_pack("{s:s, s:[{s:{s:s,s:i}}, {s:{s:s,s:i}}],"
-                  " s:[{s:{s:s,s:i}}, {s:{s:s,s:i}}, {s:{s:s,s:i}}, {s:{s:s,s:i}}], s:{s:{s:[i]}}}",
-                  "type", "TemplateProcessing", "single", "SpecialToken", "id", bos, "type_id", 0,
-                  "Sequence", "id", "A", "type_id", 0, "pair", "SpecialToken", "id", bos, "type_id",
-                  0, "Sequence", "id", "A", "type_id", 0, "SpecialToken", "id", bos, "type_id", 1,
-                  "Sequence", "id", "B", "type_id", 1, "special_tokens", bos, "ids", (int)id);
-    if (!o || json_object_set_new(description, "post_processor", o) != 0)
-        return mha_fail(err, MHA_ERR_NOMEM, "out of memory");
-    return MHA_OK;
+    mha_frame f = {.first = {id}, .first_n = 1, .pair = MHA_PAIR_REPEAT, .second_type = true};
+    return mha_describe_frame(description, &f, err);
+}
+
+#define CLIP_START "<|startoftext|>"
+#define CLIP_END   "<|endoftext|>"
+
+static mha_status set_clip_frame(json_t *description, const mha_tokenizer *t, mha_err *err)
+{
+    mha_frame f = {.first = {mha_tokenizer_id(t, CLIP_START)},
+                   .last = {mha_tokenizer_id(t, CLIP_END)},
+                   .first_n = 1,
+                   .last_n = 1,
+                   .pair = MHA_PAIR_DOUBLED};
+    if (f.first[0] < 0 || f.last[0] < 0)
+        return mha_fail(err, MHA_ERR_FORMAT,
+                        "vocab.json: " CLIP_START " and " CLIP_END " must be there");
+    return mha_describe_frame(description, &f, err);
 }
 
 static mha_status add_class_tokens(mha_tokenizer *t, const mha_model_dir *d, bpe_style style,
@@ -133,7 +167,9 @@ static mha_status add_class_tokens(mha_tokenizer *t, const mha_model_dir *d, bpe
         MHA_TRY(mha_dir_add_special(t, roberta[i], false, err));
     if (style == STYLE_ROBERTA)
         MHA_TRY(mha_dir_add_special(t, "<mask>", true, err));
-    else
+    else if (style == STYLE_CLIP)
+        MHA_TRY(mha_dir_add_special(t, CLIP_START, false, err));
+    if (style != STYLE_ROBERTA)
         MHA_TRY(mha_dir_add_special(t, "<|endoftext|>", false, err));
     for (size_t i = 0; mha_dir_roles[i].key; i++) {
         const char *s = mha_dir_token(d, mha_dir_roles[i].key);
@@ -151,6 +187,12 @@ static mha_status build_bpe(mha_tokenizer *t, const mha_model_dir *d, bpe_style 
     bool add_bos = false;
     mha_bpe_options options = {
         .merges = merges->v, .merge_count = merges->n, .prefix = "", .suffix = ""};
+    if (style == STYLE_CLIP) {
+        options.unknown = CLIP_END;
+        options.unknown_n = strlen(CLIP_END);
+        options.suffix = "</w>";
+        options.suffix_n = 4;
+    }
     MHA_TRY(
         mha_field_bool(&add_bos, d->config, "tokenizer_config.json", "add_bos_token", false, err));
     MHA_TRY(mha_tokenizer_set_splitting(t, description, err));
@@ -161,6 +203,8 @@ static mha_status build_bpe(mha_tokenizer *t, const mha_model_dir *d, bpe_style 
         MHA_TRY(mha_dir_set_processor(
             description, t, "RobertaProcessing", mha_dir_or(mha_dir_token(d, "cls_token"), "<s>"),
             mha_dir_or(mha_dir_token(d, "sep_token"), "</s>"), add_prefix_space, err));
+    else if (style == STYLE_CLIP)
+        MHA_TRY(set_clip_frame(description, t, err));
     else if (add_bos)
         MHA_TRY(set_bos(description, t, d, err));
     return mha_tokenizer_finish(t, description, err);

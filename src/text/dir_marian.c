@@ -56,7 +56,7 @@ static mha_status build(mha_tokenizer *t, const mha_model_dir *d, mha_spm *m, js
                         unknown < 0 ? "<unk>" : "</s>");
     MHA_TRY(set_ids(t, m, unknown, err));
     MHA_TRY(mha_tokenizer_set_splitting(t, description, err));
-    MHA_TRY(mha_tokenizer_set_sentencepiece(t, m, MHA_SPACE_ALWAYS, err));
+    MHA_TRY(mha_tokenizer_set_sentencepiece(t, m, MHA_SPACE_ALWAYS, true, err));
     MHA_TRY(add_tokens(t, d, err));
     MHA_TRY(mha_describe_frame(description, &f, err));
     return mha_tokenizer_finish(t, description, err);

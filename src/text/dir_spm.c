@@ -432,7 +432,7 @@ static mha_status build(mha_tokenizer *t, const mha_model_dir *d, const spm_clas
     MHA_TRY(c->ids == IDS_PLAIN ? add_pieces(t, m, 0, err) : add_renumbered(t, m, c, err));
     MHA_TRY(mha_tokenizer_set_splitting(t, description, err));
     MHA_TRY(read_prefix(&prefix, d, c, err));
-    MHA_TRY(mha_tokenizer_set_sentencepiece(t, m, prefix, err));
+    MHA_TRY(mha_tokenizer_set_sentencepiece(t, m, prefix, false, err));
     MHA_TRY(add_tokens(t, d, c, m, err));
     MHA_TRY(read_frame(&f, t, d, c, err));
     MHA_TRY(mha_describe_frame(description, &f, err));

@@ -112,6 +112,8 @@ typedef struct mha_scored_options {
     size_t n;
     int32_t unknown; /* id; -1: an unknown character is an error */
     bool byte_fallback;
+    const mha_vocab *runs; /* NULL, or where a run of unknown characters is looked up as a whole
+                              before it is unknown; must outlive the model */
 } mha_scored_options;
 
 /* The segmentation with the largest sum of scores. `sentencepiece`: sums are rounded and pieces

@@ -161,13 +161,13 @@ static prefix next_prefix(const mha_normalizer *n, const char *s, size_t left)
     return (prefix){s, len, len};
 }
 
-/* The last character also stands for what was dropped behind it. */
+/* The last character, and what else came from the same one, also stands for what was dropped behind
+ * it, up to `end`; 0 when nothing was. */
 static void stretch_last(mha_aligned *a, uint32_t end)
 {
-    if (a->n == 0)
-        return;
-    for (size_t i = mha_char_floor(a->data, a->n - 1); i < a->n; i++)
-        a->from[i].end = end;
+    for (size_t i = end > 0 ? a->n : 0; i > 0 && a->from[i - 1].start == a->from[a->n - 1].start;
+         i--)
+        a->from[i - 1].end = end;
 }
 
 static mha_status put_marked(mha_aligned *a, const char *s, size_t n, mha_span from, mha_err *err)
@@ -189,6 +189,7 @@ static mha_status put_rest(const mha_normalizer *n, const mha_aligned *src, size
                            mha_aligned *dst, mha_err *err)
 {
     bool remove = n->flags & REMOVE_EXTRA, behind_space = remove;
+    uint32_t dropped = 0; /* end of what was dropped behind the last character */
     while (at < src->n) {
         prefix p = next_prefix(n, src->data + at, src->n - at);
         mha_span from = {src->from[at].start, src->from[at + p.n - 1].end};
@@ -196,13 +197,17 @@ static mha_status put_rest(const mha_normalizer *n, const mha_aligned *src, size
             p.s++;
             p.size--;
         }
-        MHA_TRY(put_marked(dst, p.s, p.size, from, err));
-        if (p.size > 0)
+        if (p.size == 0) {
+            dropped = from.end;
+        } else {
+            stretch_last(dst, dropped);
+            dropped = 0;
+            MHA_TRY(put_marked(dst, p.s, p.size, from, err));
             behind_space = remove && p.s[p.size - 1] == ' ';
-        else
-            stretch_last(dst, from.end);
+        }
         at += p.n;
     }
+    stretch_last(dst, dropped);
     while (remove && ends_with_mark(dst))
         dst->n -= MARK_N;
     return MHA_OK;

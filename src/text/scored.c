@@ -9,6 +9,7 @@ void mha_scored_unknown_init(mha_scored_unknown *u, const mha_scored_options *op
 {
     size_t known = 0;
     u->id = options->unknown;
+    u->runs = options->runs;
     for (size_t i = 0; i < 256; i++)
         u->bytes[i] = -1;
     for (size_t i = 0; i < options->n; i++) {
@@ -25,6 +26,9 @@ void mha_scored_unknown_init(mha_scored_unknown *u, const mha_scored_options *op
 mha_status mha_scored_unknown_add(const mha_scored_unknown *u, mha_model_scratch *x,
                                   const char *word, size_t start, size_t end, mha_err *err)
 {
+    int32_t known = u->runs ? mha_vocab_id(u->runs, word + start, end - start) : -1;
+    if (known >= 0)
+        return mha_model_scratch_add(x, known, start, end, err);
     if (u->byte_fallback) {
         for (size_t i = start; i < end; i++)
             MHA_TRY(mha_model_scratch_add(x, u->bytes[(uint8_t)word[i]], i, i + 1, err));

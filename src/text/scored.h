@@ -7,8 +7,9 @@
 
 /* Output ids for what is no piece. */
 typedef struct mha_scored_unknown {
-    int32_t id;         /* -1: there is none */
-    bool byte_fallback; /* all bytes have pieces, and the model wants them */
+    int32_t id;            /* -1: there is none */
+    const mha_vocab *runs; /* NULL, or where runs are looked up first */
+    bool byte_fallback;    /* all bytes have pieces, and the model wants them */
     int32_t bytes[256];
 } mha_scored_unknown;
 

@@ -145,7 +145,7 @@ static mha_status build(mha_tokenizer *t, const mha_spm *m, const mha_gguf_piece
     MHA_TRY(mha_describe_sentencepiece(&description, m->dummy_prefix, err));
     mha_status status = mha_tokenizer_set_splitting(t, description, err);
     if (status == MHA_OK)
-        status = mha_tokenizer_set_sentencepiece(t, m, prefix, err);
+        status = mha_tokenizer_set_sentencepiece(t, m, prefix, false, err);
     if (status == MHA_OK)
         status = mha_gguf_add_added(t, list, false, -1, err);
     if (status == MHA_OK)

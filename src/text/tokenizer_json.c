@@ -160,7 +160,8 @@ static mha_status read_unigram_pieces(mha_tokenizer *t, mha_scored_piece *pieces
     json_t *v;
     size_t i, count = json_array_size(list);
     int64_t unknown = -1;
-    mha_scored_options o = {.pieces = pieces};
+    /* A run of unknown characters can be a piece whose score is too small. */
+    mha_scored_options o = {.pieces = pieces, .runs = &t->vocab};
     json_array_foreach(list, i, v)
     {
         MHA_TRY(read_scored(t, &pieces[i], v, i, err));

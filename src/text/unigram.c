@@ -6,8 +6,8 @@
  * (smallest score − 10). Of equal sums the first found counts, in the order of i and of length.
  *
  * The two libraries that have this model differ in details that can decide between near-equal sums:
- * Hugging Face's adds in double precision; SentencePiece rounds best[] to float, and prefers pieces
- * of the user's own by a bonus for every byte. */
+ * Hugging Face's adds in double precision; SentencePiece rounds every sum to float, and prefers
+ * pieces of the user's own by a bonus for every byte. */
 #include "text/scored.h"
 
 #include "base/fail.h"
@@ -37,12 +37,10 @@ typedef struct path {
 
 static void offer(const unigram *u, path *to, double score, size_t start, int32_t index)
 {
-    /* Unlike those of pieces, sums of unknown characters are rounded before they are compared. */
-    if (u->sentencepiece && index < 0)
+    if (u->sentencepiece)
         score = (double)(float)score;
-    if (to->start != UNREACHED && !(score > to->score))
-        return;
-    *to = (path){u->sentencepiece ? (double)(float)score : score, (uint32_t)start, index};
+    if (to->start == UNREACHED || score > to->score)
+        *to = (path){score, (uint32_t)start, index};
 }
 
 static void extend(const unigram *u, path *paths, const char *word, size_t n, size_t at)
@@ -75,16 +73,6 @@ static void reverse(mha_model_scratch *x, size_t first)
     }
 }
 
-/* The index of a run of unknown characters that is a piece after all, one whose score is too small.
- * Only Hugging Face's library looks for that. */
-static int32_t find_run(const unigram *u, const char *word, size_t start, size_t end)
-{
-    if (u->sentencepiece)
-        return -1;
-    uint32_t node = mha_trie_walk(&u->trie, word + start, end - start);
-    return node == MHA_TRIE_NONE ? -1 : mha_trie_value(&u->trie, node);
-}
-
 static bool is_unknown(const unigram *u, const path *p)
 {
     return p->index < 0 || (!u->sentencepiece && u->ids[p->index] == u->unknown.id);
@@ -94,10 +82,12 @@ static mha_status add_unknown(const unigram *u, mha_model_scratch *x, const char
                               size_t start, size_t end, mha_err *err)
 {
     size_t first = x->n;
-    int32_t index = find_run(u, word, start, end);
-    if (index >= 0)
-        return mha_model_scratch_add(x, u->ids[index], start, end, err);
     MHA_TRY(mha_scored_unknown_add(&u->unknown, x, word, start, end, err));
+    /* Hugging Face's library gives all bytes of a run the range of the run. */
+    for (size_t i = first; !u->sentencepiece && i < x->n; i++) {
+        x->tokens[i].start = (uint32_t)start;
+        x->tokens[i].end = (uint32_t)end;
+    }
     reverse(x, first);
     return MHA_OK;
 }
@@ -176,7 +166,7 @@ static mha_status build_trie(unigram *u, const mha_scored_options *o, mha_err *e
 /* A bonus that makes any row with the user's own piece the best one. */
 static double user_score(const mha_scored_piece *p, double largest)
 {
-    return (double)((float)p->n * (float)largest) - 0.1;
+    return (double)(float)((double)((float)p->n * (float)largest) - 0.1);
 }
 
 static mha_status copy_pieces(unigram *u, const mha_scored_options *o, mha_err *err)

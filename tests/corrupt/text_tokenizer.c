@@ -46,12 +46,12 @@ static const corruption whole[] = {
     {"model is null", T("{\"model\":null}"), MHA_ERR_FORMAT, "found null"},
     {"model is a string", T("{\"model\":\"BPE\"}"), MHA_ERR_FORMAT, "found a string"},
     {"another version", FILE("\"version\":\"2.0\""), MHA_ERR_UNSUPPORTED, "version \"2.0\""},
-    {"Unigram", T("{\"model\":{\"type\":\"Unigram\",\"vocab\":[]}}"), MHA_ERR_UNSUPPORTED,
-     "model: \"Unigram\" is not supported"},
-    {"WordLevel", T("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}"),
-     MHA_ERR_UNSUPPORTED, "\"WordLevel\""},
-    {"WordLevel without a type", T("{\"model\":{\"vocab\":{\"a\":0},\"unk_token\":\"a\"}}"),
-     MHA_ERR_UNSUPPORTED, "\"WordLevel\""},
+    {"an unknown model", T("{\"model\":{\"type\":\"Other\",\"vocab\":{\"a\":0}}}"),
+     MHA_ERR_UNSUPPORTED, "model: \"Other\" is not supported"},
+    {"WordLevel", T("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}"), MHA_ERR_FORMAT,
+     "model.unk_token: expected a string"},
+    {"WordLevel without a type", T("{\"model\":{\"vocab\":{\"a\":0},\"unk_token\":\"a\"}}"), MHA_OK,
+     ""},
     {"type is a number", T("{\"model\":{\"type\":1}}"), MHA_ERR_FORMAT, "model.type: expected a"},
     {"a key twice", T("{" WP "," WP "}"), MHA_ERR_FORMAT, "duplicate"},
 };
@@ -116,12 +116,43 @@ static const corruption merges[] = {
     {"a piece without the prefix",
      T("{" BPE("\"merges\":[\"a b\"],\"continuing_subword_prefix\":\"##\"") "}"), MHA_ERR_FORMAT,
      "merges[0]: an empty piece"},
-    {"byte fallback", T("{" BPE("\"merges\":[],\"byte_fallback\":true") "}"), MHA_ERR_UNSUPPORTED,
-     "SentencePiece BPE"},
+    {"byte fallback and a suffix",
+     T("{" BPE("\"merges\":[],\"byte_fallback\":true,\"end_of_word_suffix\":\"x\"") "}"),
+     MHA_ERR_UNSUPPORTED, "\"byte_fallback\" together with a prefix or suffix"},
     {"dropout", T("{" BPE("\"merges\":[],\"dropout\":0.1") "}"), MHA_ERR_UNSUPPORTED, "dropout"},
     {"dropout of zero", T("{" BPE("\"merges\":[],\"dropout\":0.0") "}"), MHA_OK, ""},
     {"unk_token is a number", T("{" BPE("\"merges\":[],\"unk_token\":7") "}"), MHA_ERR_FORMAT,
      "model.unk_token: expected a string, found an integer"},
+};
+
+#define UNIGRAM(x) T("{\"model\":{\"type\":\"Unigram\"," x "}}")
+
+static const corruption unigram[] = {
+    {"Unigram", UNIGRAM("\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",-1.5]]"), MHA_OK, ""},
+    {"without a type", T("{\"model\":{\"unk_id\":0,\"vocab\":[[\"?\",0]]}}"), MHA_OK, ""},
+    {"nothing is unknown", UNIGRAM("\"unk_id\":null,\"vocab\":[[\"?\",0]]"), MHA_OK, ""},
+    {"a piece twice", UNIGRAM("\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",1],[\"a\",2]]"), MHA_OK,
+     ""},
+    {"no vocabulary", UNIGRAM("\"unk_id\":0"), MHA_ERR_FORMAT, "model.vocab: expected a list"},
+    {"vocabulary is an object", UNIGRAM("\"vocab\":{\"a\":0}"), MHA_ERR_FORMAT,
+     "model.vocab: expected a list, found an object"},
+    {"empty vocabulary", UNIGRAM("\"unk_id\":0,\"vocab\":[]"), MHA_ERR_FORMAT,
+     "model.vocab is empty"},
+    {"unk_id behind the end", UNIGRAM("\"unk_id\":1,\"vocab\":[[\"?\",0]]"), MHA_ERR_FORMAT,
+     "model.unk_id is 1, the vocabulary has 1 pieces"},
+    {"negative unk_id", UNIGRAM("\"unk_id\":-2,\"vocab\":[[\"?\",0]]"), MHA_ERR_FORMAT,
+     "model.unk_id is -2"},
+    {"a piece alone", UNIGRAM("\"unk_id\":0,\"vocab\":[\"?\"]"), MHA_ERR_FORMAT,
+     "model.vocab[0]: expected a piece and its score"},
+    {"a piece without a score", UNIGRAM("\"unk_id\":0,\"vocab\":[[\"?\"]]"), MHA_ERR_FORMAT,
+     "model.vocab[0]: expected a piece and its score"},
+    {"a score that is text", UNIGRAM("\"unk_id\":0,\"vocab\":[[\"?\",\"0\"]]"), MHA_ERR_FORMAT,
+     "model.vocab[0]: expected a piece and its score"},
+    {"a score that is not finite", UNIGRAM("\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",NaN]]"),
+     MHA_ERR_FORMAT, "model.vocab[1]: expected a piece and its score"},
+    {"a piece of 4097 bytes",
+     T("{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"") "w97,4097 " T("\",0]]}}"),
+     MHA_ERR_LIMIT, "a piece of 4097 bytes"},
 };
 
 #define ADDED(x) FILE("\"added_tokens\":[" x "]")
@@ -167,11 +198,11 @@ static const corruption components[] = {
     {"empty sequence", NORM("{\"type\":\"Sequence\",\"normalizers\":[]}"), MHA_OK, ""},
     {"normalizer is a string", NORM("\"NFC\""), MHA_ERR_FORMAT, "normalizer: expected an object"},
     {"normalizer without a type", NORM("{}"), MHA_ERR_FORMAT, "normalizer.type: expected a string"},
-    {"charsmap", NORM("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}"),
-     MHA_ERR_UNSUPPORTED, "normalizer: \"Precompiled\" is not supported"},
     {"unknown normalizer in a sequence",
-     NORM("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Nmt\"}]}"),
-     MHA_ERR_UNSUPPORTED, "normalizer.normalizers[1]: \"Nmt\""},
+     NORM("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Nmt\"},{\"type\":\"Nope\"}]}"),
+     MHA_ERR_UNSUPPORTED, "normalizer.normalizers[1]: \"Nope\""},
+    {"SentencePiece has no name here", NORM("{\"type\":\"SentencePiece\"}"), MHA_ERR_UNSUPPORTED,
+     "normalizer: \"SentencePiece\""},
     {"sequence without a list", NORM("{\"type\":\"Sequence\"}"), MHA_ERR_FORMAT,
      "normalizer.normalizers: expected a list, found nothing"},
     {"nested deeply", NORM(NESTED NESTED NESTED "]}]}]}]}]}]}]}]}]}]}]}]}"), MHA_ERR_LIMIT,
@@ -180,8 +211,21 @@ static const corruption components[] = {
      "normalizer.clean_text: expected a boolean"},
     {"Replace without a pattern", NORM("{\"type\":\"Replace\",\"content\":\"\"}"), MHA_ERR_FORMAT,
      "normalizer.pattern: expected an object"},
-    {"Metaspace", PRE("{\"type\":\"Metaspace\"}"), MHA_ERR_UNSUPPORTED,
-     "pre_tokenizer: \"Metaspace\" is not supported"},
+    {"unknown pre-tokenizer", PRE("{\"type\":\"UnicodeScripts\"}"), MHA_ERR_UNSUPPORTED,
+     "pre_tokenizer: \"UnicodeScripts\" is not supported"},
+    {"Metaspace without its mark", PRE("{\"type\":\"Metaspace\"}"), MHA_ERR_FORMAT,
+     "pre_tokenizer.replacement: expected a string"},
+    {"Metaspace with a long mark", PRE("{\"type\":\"Metaspace\",\"replacement\":\"ab\"}"),
+     MHA_ERR_FORMAT, "pre_tokenizer.replacement: expected one character"},
+    {"Metaspace with another scheme",
+     PRE("{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"last\"}"),
+     MHA_ERR_UNSUPPORTED, "pre_tokenizer.prepend_scheme: \"last\""},
+    {"Metaspace of old",
+     PRE("{\"type\":\"Metaspace\",\"replacement\":\"_\",\"str_rep\":\"_\","
+         "\"add_prefix_space\":false}"),
+     MHA_OK, ""},
+    {"FixedLength of nothing", PRE("{\"type\":\"FixedLength\",\"length\":0}"), MHA_ERR_FORMAT,
+     "pre_tokenizer.length is 0"},
     {"unknown behaviour",
      PRE("{\"type\":\"Split\",\"behavior\":\"Shuffled\",\"invert\":false,"
          "\"pattern\":{\"String\":\"a\"}}"),
@@ -206,6 +250,15 @@ static const corruption components[] = {
      MHA_ERR_FORMAT, "pre_tokenizer.delimiter: expected one character"},
     {"unknown decoder", FILE("\"decoder\":{\"type\":\"CTC\"}"), MHA_ERR_UNSUPPORTED,
      "decoder: \"CTC\" is not supported"},
+    {"Strip of two characters",
+     FILE("\"decoder\":{\"type\":\"Strip\",\"content\":\"ab\",\"start\":1,\"stop\":0}"),
+     MHA_ERR_FORMAT, "decoder.content: expected one character"},
+    {"Replace decoder without a pattern",
+     FILE("\"decoder\":{\"type\":\"Replace\",\"content\":\" \"}"), MHA_ERR_FORMAT,
+     "decoder.pattern: expected an object"},
+    {"Metaspace decoder without its mark",
+     FILE("\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\"}"), MHA_ERR_FORMAT,
+     "decoder.replacement is empty"},
     {"decoder without a prefix", FILE("\"decoder\":{\"type\":\"WordPiece\",\"cleanup\":true}"),
      MHA_ERR_FORMAT, "decoder.prefix: expected a string"},
 };
@@ -265,6 +318,11 @@ static void test_vocab(void **state)
 static void test_merges(void **state)
 {
     RUN(merges);
+}
+
+static void test_unigram(void **state)
+{
+    RUN(unigram);
 }
 
 static void test_added(void **state)
@@ -332,10 +390,11 @@ static void test_hostile_on_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),      cmocka_unit_test(test_vocab),
-        cmocka_unit_test(test_merges),     cmocka_unit_test(test_added),
-        cmocka_unit_test(test_components), cmocka_unit_test(test_templates),
-        cmocka_unit_test(test_sweep),      cmocka_unit_test(test_hostile_on_text),
+        cmocka_unit_test(test_whole),           cmocka_unit_test(test_vocab),
+        cmocka_unit_test(test_merges),          cmocka_unit_test(test_added),
+        cmocka_unit_test(test_unigram),         cmocka_unit_test(test_components),
+        cmocka_unit_test(test_templates),       cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_hostile_on_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ static int stands_there(const mha_tokenizer *t, const mha_tokens *tokens, size_t
            memmem(text + tokens->start[i], tokens->end[i] - tokens->start[i], piece, strlen(piece));
 }
 
-/* Reports the first difference of one case and returns whether there is none. The reference marks
+/* Reports the first difference of one case and returns whether there is none. Where the reference
+ * has no offsets, a case has neither offsets nor words. The reference marks
  * only what its template adds as special; here special tokens in the text are, too. */
 static int same(const mha_tokenizer *tokenizer, const mha_tokens *t, const json_t *expected,
                 const char *kind, size_t line)
@@ -51,8 +52,9 @@ static int same(const mha_tokenizer *tokenizer, const mha_tokens *t, const json_
         seen = seen || t->word[i] >= 0;
         second = second || (seen && t->word[i] < 0);
         const char *text = inputs[second && inputs[1]];
-        if (t->id[i] == at(ids, i) && t->start[i] == at(range, 0) && t->end[i] == at(range, 1) &&
-            t->word[i] == at(words, i) &&
+        bool placed = !offsets || (t->start[i] == at(range, 0) && t->end[i] == at(range, 1) &&
+                                   t->word[i] == at(words, i));
+        if (t->id[i] == at(ids, i) && placed &&
             t->special[i] == (at(special, i) || stands_there(tokenizer, t, i, text)) &&
             t->type[i] == at(types, i))
             continue;
@@ -100,7 +102,7 @@ static void check_cases(const mha_tokenizer *t, const char *kind, const char *ca
         i = end + 1;
     }
     print_message("%s: %zu cases, %zu differ\n", kind, count, failed);
-    assert_true(count > 300);
+    assert_true(count >= 20);
     assert_int_equal(failed, 0);
     mha_tokens_release(&tokens);
     mha_free(text);
@@ -169,55 +171,44 @@ static void exports(void **state)
     check_export("smollm");
 }
 
-static void test_bert_uncased(void **state)
+/* Every directory, and every GGUF file, that has cases or shares those of another one. */
+static void test_directories(void **state)
 {
-    check_directory("bert-uncased", "bert-uncased");
+    static const char *const own[] = {
+        "bert-uncased", "bert-cased",  "gpt2",   "roberta",   "llama3",   "qwen2",
+        "smollm",       "bloom",       "falcon", "gpt4o",     "clip",     "t5",
+        "xlmr",         "albert",      "nmt",    "llama2",    "mistral",  "gemma",
+        "wordlevel",    "fixedlength", "t5-spm", "llama-spm", "xlmr-spm", "mbart-spm",
+        "albert-spm",   "marian",      "byt5",   "esm",
+    };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        check_directory(own[i], own[i]);
+}
+
+/* Older files of the same tokenizers. */
+static void test_other_forms(void **state)
+{
     check_directory("bert-uncased-vocab", "bert-uncased");
-    check_gguf("bert-uncased");
-}
-
-static void test_bert_cased(void **state)
-{
-    check_directory("bert-cased", "bert-cased");
     check_directory("bert-cased-vocab", "bert-cased");
-}
-
-static void test_gpt2(void **state)
-{
-    check_directory("gpt2", "gpt2");
     check_directory("gpt2-merges", "gpt2");
-    check_gguf("gpt2");
+    check_directory("clip-merges", "clip");
 }
 
-static void test_roberta(void **state)
+static void test_gguf(void **state)
 {
-    check_directory("roberta", "roberta");
-}
-
-static void test_llama3(void **state)
-{
-    check_directory("llama3", "llama3");
-    check_gguf("llama3");
-}
-
-static void test_qwen2(void **state)
-{
-    check_directory("qwen2", "qwen2");
-}
-
-static void test_smollm(void **state)
-{
-    check_directory("smollm", "smollm");
-    check_gguf("smollm");
+    static const char *const names[] = {"bert-uncased", "gpt2",   "llama3",
+                                        "smollm",       "t5-spm", "llama-spm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        check_gguf(names[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exports),         cmocka_unit_test(test_bert_uncased),
-        cmocka_unit_test(test_bert_cased), cmocka_unit_test(test_gpt2),
-        cmocka_unit_test(test_roberta),    cmocka_unit_test(test_llama3),
-        cmocka_unit_test(test_qwen2),      cmocka_unit_test(test_smollm),
+        cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_other_forms),
+        cmocka_unit_test(test_gguf),
+        cmocka_unit_test(exports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

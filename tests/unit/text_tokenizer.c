@@ -225,9 +225,12 @@ static void test_sentencepiece(void **state)
     mha_tokenizer *t;
     mha_err err;
     write_text(state, "tokenizer.model", "x");
-    assert_int_equal(open_directory(state, &t, &err), MHA_ERR_UNSUPPORTED);
+    assert_int_equal(open_directory(state, &t, &err), MHA_ERR_FORMAT);
     assert_null(t);
-    assert_non_null(strstr(err.message, "tokenizer.model: SentencePiece"));
+    assert_non_null(strstr(err.message, "tokenizer.model: at byte 1: "));
+    write_text(state, "tokenizer_config.json", "{\"tokenizer_class\":\"PegasusTokenizer\"}");
+    assert_int_equal(open_directory(state, &t, &err), MHA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "the tokenizer class \"PegasusTokenizer\""));
 }
 
 static void test_vocab_txt(void **state)
@@ -254,9 +257,12 @@ static void test_vocab_txt(void **state)
     assert_true(mha_tokenizer_is_special(t, 5));
     mha_tokenizer_free(t);
 
-    write_text(state, "tokenizer_config.json", "{\"tokenizer_class\":\"EsmTokenizer\"}");
+    write_text(state, "tokenizer_config.json", "{\"tokenizer_class\":\"OtherTokenizer\"}");
     assert_int_equal(open_directory(state, &t, &err), MHA_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "\"EsmTokenizer\""));
+    assert_non_null(strstr(err.message, "\"OtherTokenizer\""));
+    write_text(state, "tokenizer_config.json", "{\"tokenizer_class\":\"EsmTokenizer\"}");
+    assert_int_equal(open_directory(state, &t, &err), MHA_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "<cls>, <eos> and <unk> must be there"));
     write_text(state, "tokenizer_config.json", "{\"do_lower_case\":\"yes\"}");
     assert_int_equal(open_directory(state, &t, &err), MHA_ERR_FORMAT);
     assert_non_null(strstr(err.message, "do_lower_case: expected a boolean, found a string"));
@@ -309,7 +315,7 @@ static void test_vocab_json(void **state)
     write_text(state, "merges.txt", "a b\nabc\n");
     assert_int_equal(open_directory(state, &t, &err), MHA_ERR_FORMAT);
     assert_non_null(strstr(err.message, "merges.txt: line 2: expected two pieces"));
-    write_text(state, "tokenizer_config.json", "{\"tokenizer_class\":\"CLIPTokenizer\"}");
+    write_text(state, "tokenizer_config.json", "{\"tokenizer_class\":\"OtherTokenizer\"}");
     assert_int_equal(open_directory(state, &t, &err), MHA_ERR_UNSUPPORTED);
     mha_tokens_release(&k);
 }
@@ -385,8 +391,16 @@ static void expect_gguf_error(const char *recipe, mha_status status, const char 
 
 static void test_gguf_errors(void **state)
 {
-    expect_gguf_error(HEADER(1) MODEL("llama"), MHA_ERR_UNSUPPORTED,
-                      "the tokenizer kind \"llama\" is not supported");
+    expect_gguf_error(HEADER(1) MODEL("rwkv"), MHA_ERR_UNSUPPORTED,
+                      "the tokenizer kind \"rwkv\" is not supported");
+    expect_gguf_error(HEADER(2) MODEL("llama") TOKENS, MHA_ERR_FORMAT,
+                      "there is no tokenizer.ggml.scores");
+    expect_gguf_error(HEADER(3) MODEL("llama") TOKENS
+                      "s|tokenizer.ggml.token_type| h9 z2 h5 z2 q4 i1 i1 i1 i9 ",
+                      MHA_ERR_FORMAT, "tokenizer.ggml.token_type: piece 3 has the type 9");
+    expect_gguf_error(HEADER(3) MODEL("t5") TOKENS
+                      "s|tokenizer.ggml.precompiled_charsmap| h4 z2 i7 ",
+                      MHA_ERR_FORMAT, "precompiled_charsmap is no array of bytes");
     expect_gguf_error(HEADER(1) MODEL("gpt2"), MHA_ERR_FORMAT, "there is no tokenizer.ggml.tokens");
     expect_gguf_error(HEADER(2) MODEL("gpt2") TOKENS, MHA_ERR_FORMAT,
                       "there is no tokenizer.ggml.merges");
