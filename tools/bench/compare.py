@@ -4,9 +4,9 @@
     PEERS=DIR tools/bench/compare.py [JOB ...]
 
 DIR holds the peers' scripts (bench_capture.py and others) and PEERS_MODELS the models that their
-make_models.py wrote. Both programs take turns; printed are medians of seconds and their ratio. Ours is
-timed as a whole process, reading the model included; theirs inside the process, loading excluded,
-except for the first picture, where both are whole processes.
+make_models.py wrote. Both programs take turns; printed are medians of seconds and their ratio. Long texts are timed inside
+the process on both sides, loading excluded (ours by bench_engine); the corpus and the first picture
+as whole processes of ours, against theirs inside the process and as a whole one.
 """
 import json
 import os
@@ -63,17 +63,17 @@ def pair(name, goal, mine, other):
           f"{max(x[1] for x in b):6.0f} MB   {o / m:5.2f} times as fast (goal {goal})", flush=True)
 
 
-def heads(model, ids, n):
-    return lambda: ours("heads", os.path.join(MODELS, model), "--ids-file", ids_file(ids, n),
-                        "-o", os.path.join(TMP, "heads.json"))
+def heads(model, n):
+    """Seconds of a pass with all columns of `heads`, inside the process."""
+    def run():
+        bench = os.path.join(os.path.dirname(MHA), "tools", "bench", "bench_engine")
+        p = subprocess.Popen([bench, os.path.join(MODELS, model), str(n), "1"], stdout=subprocess.PIPE)
+        out = p.stdout.read().decode()
+        _, _, usage = os.wait4(p.pid, 0)
+        line = next(l for l in out.splitlines() if l.startswith("heads "))
+        return float(line.split()[1]), usage.ru_maxrss / 1024
 
-
-def ids_file(name, n):
-    import numpy as np
-
-    path = os.path.join(TMP, f"{name}-{n}.npy")
-    np.save(path, np.load(os.path.join(MODELS, "ids", name + ".npy"))[:1, :n])
-    return path
+    return run
 
 
 def capture(model, impl, n, stage="total", reps="3"):
@@ -81,19 +81,19 @@ def capture(model, impl, n, stage="total", reps="3"):
                           "--reps", reps, stage=stage)
 
 
-CONLLU = os.path.join(PEERS, "..", "data", "en_ewt-ud-test.conllu")
+CONLLU = os.environ.get("CONLLU", os.path.join(PEERS, "..", "data", "en_ewt-ud-test.conllu"))
 FOX = "The quick brown fox jumps over the lazy dog because it was in a hurry."
 JOBS = {
     "gpt2": lambda: pair("heads, GPT-2 124M, 1,024 tokens / eager with maps", "2.5",
-                         heads("gpt2-rand", "gpt2_1x1024", 1024), capture("gpt2", "eager-attn", 1024)),
+                         heads("gpt2-rand", 1024), capture("gpt2", "eager-attn", 1024)),
     "gpt2-plain": lambda: pair("the same / plain fused forward", "-",
-                               heads("gpt2-rand", "gpt2_1x1024", 1024),
+                               heads("gpt2-rand", 1024),
                                capture("gpt2", "sdpa", 1024, "forward")),
     "smollm2": lambda: pair("heads, SmolLM2 shape, 2,048 tokens / eager with maps", "5",
-                            heads("smollm2-rand", "smollm2_1x8192", 2048),
+                            heads("smollm2-rand", 2048),
                             capture("smollm2", "eager-attn", 2048, reps="1")),
     "smollm2-long": lambda: pair("heads, SmolLM2 shape, 8,192 tokens / fused, no maps", "1",
-                                 heads("smollm2-rand", "smollm2_1x8192", 8192),
+                                 heads("smollm2-rand", 8192),
                                  capture("smollm2", "sdpa-rep", 8192, "forward", reps="1")),
     "corpus": lambda: pair("heads, MiniLM, 2,077 sentences / one by one", "5",
                            lambda: ours("heads", MINILM, "--file", CONLLU, "-o",
