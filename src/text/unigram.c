@@ -172,7 +172,7 @@ static double user_score(const mha_scored_piece *p, double largest)
 static mha_status copy_pieces(unigram *u, const mha_scored_options *o, mha_err *err)
 {
     void *scores, *ids;
-    double smallest = INFINITY, largest = -INFINITY;
+    double smallest = (double)INFINITY, largest = -(double)INFINITY;
     MHA_TRY(mha_alloc_raw(&scores, o->n, sizeof *u->scores, err));
     u->scores = scores;
     MHA_TRY(mha_alloc_raw(&ids, o->n, sizeof *u->ids, err));
