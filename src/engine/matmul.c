@@ -166,6 +166,17 @@ typedef struct matmul_job {
     float beta; /* of the reverse product */
 } matmul_job;
 
+/* The bias is laid down first, and the product added to it: BLAS would write zeros there instead.
+ * Returns the product's beta. */
+static float start_tile(const matmul_job *j, size_t r0, size_t rows, size_t c0, size_t cols)
+{
+    if (j->epilogue == NULL || j->epilogue->bias == NULL)
+        return 0;
+    for (size_t r = r0; r < r0 + rows; r++)
+        memcpy(j->y + r * j->ldy + c0, j->epilogue->bias + c0, cols * sizeof(float));
+    return 1;
+}
+
 static void finish_tile(const matmul_job *j, size_t r0, size_t rows, size_t c0, size_t cols)
 {
     const mha_epilogue *ep = j->epilogue;
@@ -173,8 +184,6 @@ static void finish_tile(const matmul_job *j, size_t r0, size_t rows, size_t c0, 
         return;
     for (size_t r = r0; r < r0 + rows; r++) {
         float *y = j->y + r * j->ldy + c0;
-        if (ep->bias != NULL)
-            j->k->add(y, ep->bias + c0, cols);
         if (ep->gate != NULL) {
             float *g = ep->gate + r * j->ldy + c0;
             j->k->act_mul[ep->act](g, y, cols);
@@ -192,8 +201,9 @@ static mha_status tile(void *context, size_t task, size_t worker, mha_err *err)
     size_t rows = j->rows - r0 < MHA_TILE_ROWS ? j->rows - r0 : MHA_TILE_ROWS;
     size_t cols = j->w->out - c0 < j->tile_cols ? j->w->out - c0 : j->tile_cols;
     const float *b = j->b_transposed ? j->b + c0 * j->ldb : j->b + c0;
+    float beta = start_tile(j, r0, rows, c0, cols);
     mha_gemm(false, j->b_transposed, rows, cols, j->w->in, 1, j->x + r0 * j->ldx, j->ldx, b, j->ldb,
-             0, j->y + r0 * j->ldy + c0, j->ldy);
+             beta, j->y + r0 * j->ldy + c0, j->ldy);
     finish_tile(j, r0, rows, c0, cols);
     return MHA_OK;
 }
@@ -220,10 +230,13 @@ static mha_status direct(void *context, size_t task, size_t worker, mha_err *err
     const matmul_job *j = context;
     size_t c0 = task * DIRECT_COLS;
     size_t cols = j->w->out - c0 < DIRECT_COLS ? j->w->out - c0 : DIRECT_COLS;
+    float beta = start_tile(j, 0, j->rows, c0, cols);
     for (size_t c = c0; c < c0 + cols; c++)
-        for (size_t r = 0; r < j->rows; r++)
-            j->y[r * j->ldy + c] =
-                j->k->dot[j->w->type](stored_row(j->w, c), j->x + r * j->ldx, j->w->in);
+        for (size_t r = 0; r < j->rows; r++) {
+            float *y = &j->y[r * j->ldy + c];
+            float dot = j->k->dot[j->w->type](stored_row(j->w, c), j->x + r * j->ldx, j->w->in);
+            *y = beta == 0 ? dot : *y + dot;
+        }
     finish_tile(j, 0, j->rows, c0, cols);
     return MHA_OK;
 }
