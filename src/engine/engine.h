@@ -22,7 +22,7 @@
 /* Rows of an MLP chunk: bounds the [rows, F] intermediate. */
 #define MHA_MLP_ROWS 1024
 /* Floats of one chunk of logits. */
-#define MHA_LOGITS_FLOATS ((size_t)8 << 20)
+#define MHA_LOGITS_FLOATS ((size_t)16 << 20)
 /* Products of at most this many rows multiply by the stored type directly. */
 #define MHA_DIRECT_ROWS 4
 
@@ -151,8 +151,12 @@ typedef struct mha_saved {
 typedef struct mha_tape {
     mha_saved *step;
     size_t count, capacity;
-    float **buffer;
-    size_t buffers, buffer_capacity;
+    struct mha_tape_buffer {
+        float *at;
+        size_t floats;
+    } * buffer;
+    size_t used, owned, buffer_capacity; /* those from `used` on wait for the next pass */
+    mha_pool *pool;
 } mha_tape;
 
 /* Ascending positions of a document's global tokens. */

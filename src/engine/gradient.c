@@ -70,16 +70,16 @@ static mha_status record(const losses *l, mha_forward *f, mha_tape *tape, mha_er
     return MHA_OK;
 }
 
-static mha_status run_batch(const losses *l, mha_forward *f, mha_err *err)
+static mha_status run_batch(const losses *l, mha_forward *f, mha_tape *tape, mha_err *err)
 {
     size_t first = f->first_document;
     mha_readout r = {.loss = l->loss + first,
                      .hits = l->hits != NULL ? l->hits + first : NULL,
                      .weights = l->weights,
                      .gradient = l->gradient};
-    mha_tape tape = {0};
+    mha_tape_clear(tape);
     f->readout = &r;
-    mha_status st = record(l, f, &tape, err);
+    mha_status st = record(l, f, tape, err);
     if (st == MHA_OK)
         st = mha_forward_run(f, err);
     if (st == MHA_OK && l->gradient && r.terms > 0)
@@ -88,7 +88,6 @@ static mha_status run_batch(const losses *l, mha_forward *f, mha_err *err)
         mha_free(f->inputs[i]);
     mha_free(f->inputs);
     mha_free(f->starts);
-    mha_tape_release(&tape);
     mha_readout_release(&r);
     return st;
 }
@@ -96,23 +95,18 @@ static mha_status run_batch(const losses *l, mha_forward *f, mha_err *err)
 /* ---- all batches ------------------------------------------------------------------------------
  */
 
-static mha_status run_all(losses *l, mha_err *err)
+static mha_status run_batches(const losses *l, const mha_plan *plan, size_t tokens, mha_tape *tape,
+                              mha_err *err)
 {
     mha_engine *e = l->e;
-    MHA_TRY(mha_readout_check_all(e, l->docs, l->count, err));
-    mha_plan plan;
-    mha_plan_make(&plan, e->model, &l->watch, true);
-    size_t tokens = l->gradient ? MHA_GRADIENT_TOKENS : MHA_BATCH_TOKENS;
-    MHA_TRY(mha_plan_gradient(&plan, e, l->docs, l->count, tokens, l->gradient, l->weights != NULL,
-                              &l->recompute, err));
-    double done = 0, total = mha_plan_work(&plan, e->model, l->docs, l->count);
+    double done = 0, total = mha_plan_work(plan, e->model, l->docs, l->count);
     for (size_t first = 0, n; first < l->count; first += n) {
         n = mha_batch_count(l->docs, l->count, first, tokens);
         mha_forward f = {.e = e,
                          .m = e->model,
                          .k = e->kernels,
                          .watch = &l->watch,
-                         .plan = &plan,
+                         .plan = plan,
                          .docs = l->docs + first,
                          .doc_count = n,
                          .first_document = first,
@@ -123,13 +117,28 @@ static mha_status run_all(losses *l, mha_err *err)
                          .total = total};
         mha_status st = mha_batch_init(&f, err);
         if (st == MHA_OK)
-            st = run_batch(l, &f, err);
+            st = run_batch(l, &f, tape, err);
         mha_batch_release(&f);
         if (st != MHA_OK)
             return st;
         done = f.done;
     }
     return mha_checkpoint_check(e->model->checkpoint, err);
+}
+
+static mha_status run_all(losses *l, mha_err *err)
+{
+    mha_engine *e = l->e;
+    MHA_TRY(mha_readout_check_all(e, l->docs, l->count, err));
+    mha_plan plan;
+    mha_plan_make(&plan, e->model, &l->watch, true);
+    size_t tokens = l->gradient ? MHA_GRADIENT_TOKENS : MHA_BATCH_TOKENS;
+    MHA_TRY(mha_plan_gradient(&plan, e, l->docs, l->count, tokens, l->gradient, l->weights != NULL,
+                              &l->recompute, err));
+    mha_tape tape = {.pool = e->pool};
+    mha_status st = run_batches(l, &plan, tokens, &tape, err);
+    mha_tape_release(&tape);
+    return st;
 }
 
 mha_status mha_engine_loss(mha_engine *e, const mha_document *docs, size_t count, double *loss,

@@ -12,7 +12,7 @@ mha_status mha_tape_alloc(mha_tape *t, size_t count, float **out, mha_err *err);
 mha_status mha_tape_keep(mha_tape *t, const float *src, size_t count, float **out, mha_err *err);
 /* Keeps the source of a matrix product when weight gradients will need it. */
 mha_status mha_tape_source(mha_forward *f, mha_register src, mha_err *err);
-/* Drops all records but those before `count`, and all buffers when count is 0. */
+/* Drops all records; their buffers serve the next pass. */
 void mha_tape_clear(mha_tape *t);
 void mha_tape_release(mha_tape *t);
 
