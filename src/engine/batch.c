@@ -87,5 +87,6 @@ mha_status mha_batch_work(mha_forward *f, mha_err *err)
         }
     }
     f->work_count = n;
+    f->work_at = f->at;
     return MHA_OK;
 }

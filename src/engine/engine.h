@@ -12,7 +12,7 @@
 /* Query rows of one attention block, and rows of one task of the pointwise ops. */
 #define MHA_BLOCK_ROWS 64
 /* Tiles of matrix products. Fixed: results must not depend on the number of threads. */
-#define MHA_TILE_ROWS     256
+#define MHA_TILE_ROWS     512
 #define MHA_TILE_COLS     1024
 #define MHA_TILE_COLS_MIN 64
 #define MHA_TILES         8
@@ -21,8 +21,8 @@
 #define MHA_GRADIENT_TOKENS 1024
 /* Rows of an MLP chunk: bounds the [rows, F] intermediate. */
 #define MHA_MLP_ROWS 1024
-/* Floats of one chunk of logits. */
-#define MHA_LOGITS_FLOATS ((size_t)16 << 20)
+/* Floats of one chunk of logits, unless 8 rows are more. */
+#define MHA_LOGITS_FLOATS ((size_t)32 << 20)
 /* Products of at most this many rows multiply by the stored type directly. */
 #define MHA_DIRECT_ROWS 4
 
@@ -184,8 +184,8 @@ typedef struct mha_forward {
     mha_depth depth;
     float *reg[MHA_REGISTER_COUNT];
     size_t reg_rows[MHA_REGISTER_COUNT], reg_width[MHA_REGISTER_COUNT];
-    mha_work *work; /* attention tasks of the current side */
-    size_t work_count;
+    mha_work *work;              /* attention tasks of the current side */
+    size_t work_count, work_at;  /* the stack whose queries they are */
     mha_kv_cache *cache;         /* [attn_count] or NULL */
     size_t gate_stride;          /* row length of a document's gates: most heads of any step */
     float *logits_out;           /* a generation's own: gets the last row's logits, or NULL */
@@ -282,6 +282,9 @@ mha_status mha_register_make(mha_forward *f, mha_register r, size_t rows, size_t
 /* The document that packed row `row` belongs to. */
 size_t mha_rows_document(const mha_rows *rows, size_t docs, size_t row);
 
+/* Rows of the chunks in which `rows` rows of logits are made: as even as can be, because every
+ * chunk packs the read-out matrix anew. */
+size_t mha_logits_chunk(size_t rows, size_t vocab);
 /* Calls task(f, …) for row ranges of MHA_BLOCK_ROWS rows in parallel. */
 typedef struct mha_row_range {
     size_t first, count;

@@ -174,10 +174,9 @@ mha_status mha_forward_again(mha_forward *f, size_t at, uint32_t part, mha_err *
                              : part > st->layers ? &st->epilogue
                                                  : &st->block[part - 1];
     float *x;
-    if (f->at != at) {
-        f->at = at;
+    f->at = at;
+    if (f->work_at != at)
         MHA_TRY(mha_batch_work(f, err));
-    }
     f->layer = part > 0 ? part - 1 : 0;
     f->attn = first_attn(f, at, f->layer);
     f->depth = MHA_DEPTH_FULL;

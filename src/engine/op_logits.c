@@ -43,6 +43,14 @@ static mha_status logits_document(mha_forward *f, const mha_step *s, size_t d, s
     return MHA_OK;
 }
 
+size_t mha_logits_chunk(size_t rows, size_t vocab)
+{
+    size_t most = MHA_LOGITS_FLOATS / vocab;
+    most = most < 8 ? 8 : most > MHA_TILE_ROWS ? MHA_TILE_ROWS : most;
+    size_t chunks = (rows + most - 1) / most;
+    return chunks > 0 ? (rows + chunks - 1) / chunks : 0;
+}
+
 mha_status mha_op_logits(mha_forward *f, const mha_step *s, mha_err *err)
 {
     if (f->readout != NULL)
@@ -53,8 +61,7 @@ mha_status mha_op_logits(mha_forward *f, const mha_step *s, mha_err *err)
     if (f->logits_out != NULL)
         return logits_rows(f, s, rows - 1, 1, f->logits_out, err);
 
-    size_t chunk_rows = MHA_LOGITS_FLOATS / V;
-    chunk_rows = chunk_rows < 8 ? 8 : chunk_rows > MHA_TILE_ROWS ? MHA_TILE_ROWS : chunk_rows;
+    size_t chunk_rows = mha_logits_chunk(rows, V);
     void *chunk;
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_OUT, chunk_rows * V, sizeof(float), &chunk, err));
     for (size_t d = 0; d < f->doc_count; d++) {

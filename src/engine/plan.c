@@ -206,7 +206,7 @@ static void step_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
         break;
     case MHA_OP_LOGITS:
         c->multiply_adds += matrix(&s->logits.w, rows);
-        need(c, MHA_SCRATCH_OUT, MHA_LOGITS_FLOATS);
+        need(c, MHA_SCRATCH_OUT, mha_logits_chunk(rows, s->logits.w.out) * s->logits.w.out);
         need_wide(c, &s->logits.w);
         break;
     default:

@@ -261,10 +261,7 @@ static mha_status run_chunks(mha_forward *f, const mha_step *s, logits_job *j, c
                              mha_err *err)
 {
     mha_readout *r = f->readout;
-    size_t V = j->a->w.out, D = f->reg_width[s->src], chunk = MHA_LOGITS_FLOATS / V;
-    chunk = chunk < 8 ? 8 : chunk > MHA_TILE_ROWS ? MHA_TILE_ROWS : chunk;
-    size_t chunks = (r->terms + chunk - 1) / chunk;
-    chunk = chunks > 0 ? (r->terms + chunks - 1) / chunks : 0; /* even: each packs W anew */
+    size_t V = j->a->w.out, D = f->reg_width[s->src], chunk = mha_logits_chunk(r->terms, V);
     mha_epilogue ep = {.bias = j->a->b, .act = MHA_ACT_NONE};
     void *p;
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_OUT, chunk * V, sizeof(float), &p, err));
