@@ -162,7 +162,7 @@ typedef struct matmul_job {
     size_t ldb;
     bool b_transposed;
     const mha_epilogue *epilogue;
-    size_t tile_cols, col_tiles;
+    size_t tile_rows, tile_cols, col_tiles;
     float beta; /* of the reverse product */
 } matmul_job;
 
@@ -197,8 +197,8 @@ static mha_status tile(void *context, size_t task, size_t worker, mha_err *err)
     (void)worker;
     (void)err;
     const matmul_job *j = context;
-    size_t r0 = task / j->col_tiles * MHA_TILE_ROWS, c0 = task % j->col_tiles * j->tile_cols;
-    size_t rows = j->rows - r0 < MHA_TILE_ROWS ? j->rows - r0 : MHA_TILE_ROWS;
+    size_t r0 = task / j->col_tiles * j->tile_rows, c0 = task % j->col_tiles * j->tile_cols;
+    size_t rows = j->rows - r0 < j->tile_rows ? j->rows - r0 : j->tile_rows;
     size_t cols = j->w->out - c0 < j->tile_cols ? j->w->out - c0 : j->tile_cols;
     const float *b = j->b_transposed ? j->b + c0 * j->ldb : j->b + c0;
     float beta = start_tile(j, r0, rows, c0, cols);
@@ -208,19 +208,35 @@ static mha_status tile(void *context, size_t task, size_t worker, mha_err *err)
     return MHA_OK;
 }
 
-/* Even column tiles, multiples of 16 wide: as few as leave MHA_TILES pieces of work in all, because
- * every tile packs its rows anew. Depends on the shape alone. Returns the number of all tiles. */
-static size_t tile_count(matmul_job *j, size_t cols)
+/* Even column tiles, multiples of 16 wide: as few as leave MHA_TILES pieces of work in all. */
+static size_t tile_columns(size_t row_tiles, size_t cols)
 {
-    size_t row_tiles = (j->rows + MHA_TILE_ROWS - 1) / MHA_TILE_ROWS;
     size_t least = (cols + MHA_TILE_COLS - 1) / MHA_TILE_COLS;
     size_t most = (cols + MHA_TILE_COLS_MIN - 1) / MHA_TILE_COLS_MIN;
     size_t tiles = (MHA_TILES + row_tiles - 1) / row_tiles;
     tiles = tiles > most ? most : tiles;
     tiles = tiles < least ? least : tiles;
-    j->tile_cols = ((cols + tiles - 1) / tiles + 15) / 16 * 16;
-    j->col_tiles = (cols + j->tile_cols - 1) / j->tile_cols;
-    return row_tiles * j->col_tiles;
+    return ((cols + tiles - 1) / tiles + 15) / 16 * 16;
+}
+
+/* Every tile packs its rows of x and its columns of W anew: of whole and half row tiles those that
+ * pack less. Depends on the shape alone. Returns the number of all tiles. */
+static size_t tile_count(matmul_job *j, size_t cols)
+{
+    size_t least = SIZE_MAX, count = 0;
+    for (size_t high = MHA_TILE_ROWS; high >= MHA_TILE_ROWS / 2; high /= 2) {
+        size_t row_tiles = (j->rows + high - 1) / high, wide = tile_columns(row_tiles, cols);
+        size_t col_tiles = (cols + wide - 1) / wide;
+        size_t packed = j->rows * col_tiles + cols * row_tiles;
+        if (packed >= least)
+            continue;
+        least = packed;
+        count = row_tiles * col_tiles;
+        j->tile_rows = high;
+        j->tile_cols = wide;
+        j->col_tiles = col_tiles;
+    }
+    return count;
 }
 
 static mha_status direct(void *context, size_t task, size_t worker, mha_err *err)
@@ -273,8 +289,8 @@ static mha_status tile_back(void *context, size_t task, size_t worker, mha_err *
     (void)worker;
     (void)err;
     const matmul_job *j = context;
-    size_t r0 = task / j->col_tiles * MHA_TILE_ROWS, c0 = task % j->col_tiles * j->tile_cols;
-    size_t rows = j->rows - r0 < MHA_TILE_ROWS ? j->rows - r0 : MHA_TILE_ROWS;
+    size_t r0 = task / j->col_tiles * j->tile_rows, c0 = task % j->col_tiles * j->tile_cols;
+    size_t rows = j->rows - r0 < j->tile_rows ? j->rows - r0 : j->tile_rows;
     size_t cols = j->w->in - c0 < j->tile_cols ? j->w->in - c0 : j->tile_cols;
     /* b_transposed: b is [out, in], used as it lies; otherwise [in, out] */
     const float *b = j->b_transposed ? j->b + c0 : j->b + c0 * j->ldb;

@@ -4,9 +4,10 @@
     PEERS=DIR tools/bench/compare.py [JOB ...]
 
 DIR holds the peers' scripts (bench_capture.py and others) and PEERS_MODELS the models that their
-make_models.py wrote. Both programs take turns; printed are medians of seconds and their ratio. Long texts are timed inside
-the process on both sides, loading excluded (ours by bench_engine); the corpus and the first picture
-as whole processes of ours, against theirs inside the process and as a whole one.
+make_models.py wrote. Both programs take turns; printed are medians of seconds and their ratio. Long
+texts and importance are timed inside the process on both sides, loading excluded (ours by
+bench_engine and bench_importance); the corpus and the first picture as whole processes of ours,
+against theirs inside the process and as a whole one.
 """
 import json
 import os
@@ -81,6 +82,24 @@ def capture(model, impl, n, stage="total", reps="3"):
                           "--reps", reps, stage=stage)
 
 
+def importance(task, docs):
+    """Seconds of one method on `docs` documents of 128 tokens, inside the process."""
+    def run():
+        bench = os.path.join(os.path.dirname(MHA), "tools", "bench", "bench_importance")
+        p = subprocess.Popen([bench, task, os.path.join(MODELS, "gpt2-rand"), str(docs), "128"],
+                             stdout=subprocess.PIPE)
+        out = p.stdout.read().decode()
+        _, _, usage = os.wait4(p.pid, 0)
+        print(f"  {out.strip()}", flush=True)
+        return float(out.split()[1]), usage.ru_maxrss / 1024
+
+    return run
+
+
+def autograd(task, docs, *args):
+    return lambda: theirs("bench_importance.py", "--task", task, "--docs", str(docs), *args)
+
+
 CONLLU = os.environ.get("CONLLU", os.path.join(PEERS, "..", "data", "en_ewt-ud-test.conllu"))
 FOX = "The quick brown fox jumps over the lazy dog because it was in a hurry."
 JOBS = {
@@ -103,6 +122,14 @@ JOBS = {
                                    lambda: ours("heads", MINILM, "--file", CONLLU, "-o",
                                                 os.path.join(TMP, "corpus.json")),
                                    lambda: theirs("bench_corpus.py", "--batch", "32", "--conllu", CONLLU)),
+    "gradient": lambda: pair("gradient importance, 16 documents / gates alone", "1.5",
+                             importance("gradient", 16), autograd("importance", 16)),
+    "gradient-all": lambda: pair("the same / gradients of everything", "3",
+                                 importance("gradient", 16),
+                                 autograd("importance", 16, "--grads", "all")),
+    "ablate": lambda: pair("144 heads taken out, 8 documents / batched loop", "1.7",
+                           importance("ablate", 8),
+                           autograd("ablate", 8, "--batch", "8", "--reps", "1")),
     "picture": lambda: pair("first heatmap of MiniLM, fresh process", "20",
                             lambda: ours("heatmap", MINILM, "--text", FOX, "--heads", "2.3", "-o",
                                          os.path.join(TMP, "first.png")),
