@@ -150,6 +150,22 @@ MPNET = dict(
     max_position_embeddings=43,
     layer_norm_eps=1e-5,
 )
+DEBERTA = dict(
+    vocab_size=53,
+    hidden_size=21,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=25,
+    max_position_embeddings=29,
+    type_vocab_size=0,
+    relative_attention=True,
+    pos_att_type="p2c|c2p",
+    share_att_key=True,
+    position_buckets=6,
+    max_relative_positions=-1,
+    norm_rel_ebd="layer_norm",
+    position_biased_input=False,
+)
 ESM = dict(
     vocab_size=33,
     hidden_size=20,
@@ -341,6 +357,79 @@ MODELS = {
         "MPNetForSequenceClassification",
         tf.MPNetConfig(**dict(MPNET, num_hidden_layers=1), **THREE),
         (4, 9),
+        torch.float32,
+    ),
+    "deberta-mlm": (
+        "DebertaV2ForMaskedLM",
+        tf.DebertaV2Config(**DEBERTA),
+        (7, 37),
+        torch.float32,
+    ),
+    "deberta-original": (
+        "DebertaV2ForMaskedLM",
+        tf.DebertaV2Config(
+            **dict(
+                DEBERTA,
+                num_hidden_layers=1,
+                hidden_size=22,
+                num_attention_heads=2,
+                position_buckets=9,
+                max_relative_positions=50,
+                legacy=False,
+            )
+        ),
+        (1, 75),
+        torch.float32,
+    ),
+    "deberta-class": (
+        "DebertaV2ForSequenceClassification",
+        tf.DebertaV2Config(
+            **dict(
+                DEBERTA,
+                share_att_key=False,
+                position_buckets=-1,
+                max_relative_positions=5,
+                norm_rel_ebd="none",
+                position_biased_input=True,
+                type_vocab_size=2,
+                pooler_hidden_act="tanh",
+            ),
+            **THREE,
+        ),
+        (5, 17),
+        torch.float32,
+    ),
+    "deberta-token": (
+        "DebertaV2ForTokenClassification",
+        tf.DebertaV2Config(
+            **dict(
+                DEBERTA,
+                num_hidden_layers=1,
+                pos_att_type=["c2p"],
+                share_att_key=False,
+                embedding_size=13,
+                position_buckets=8,
+                max_relative_positions=11,
+            ),
+            **THREE,
+        ),
+        (4, 23),
+        torch.float32,
+    ),
+    "deberta-span": (
+        "DebertaV2ForQuestionAnswering",
+        tf.DebertaV2Config(**dict(DEBERTA, num_hidden_layers=1, pos_att_type=["p2c"])),
+        (4, 19),
+        torch.float32,
+    ),
+    "deberta-plain": (
+        "DebertaV2Model",
+        tf.DebertaV2Config(
+            **dict(
+                DEBERTA, num_hidden_layers=1, relative_attention=False, position_biased_input=True
+            )
+        ),
+        (3, 11),
         torch.float32,
     ),
     "esm-mlm": ("EsmForMaskedLM", tf.EsmConfig(**ESM), (9, 15), torch.float32),

@@ -34,6 +34,8 @@ DETAILED = (
     "t5-gated",
     "albert-mlm",
     "mpnet-class",
+    "deberta-mlm",
+    "deberta-class",
     "bart",
     "longformer-mlm",
     "big-bird-class",

@@ -60,6 +60,9 @@ def deberta(record, module, x, table):
     factor = 1 + ("c2p" in kinds) + ("p2c" in kinds)
     # The library takes this root in float32.
     scale = 1 / torch.sqrt(torch.tensor(float(q.shape[-1] * factor))).double().item()
+    if not module.relative_attention:
+        z, _ = record(module, q, k, v, None, scaling=scale)
+        return z.flatten(-2), None
     relative = torch.arange(T)[:, None] - torch.arange(T)[None, :]
     span = module.pos_ebd_size
     bucket = log_bucket(relative, module.position_buckets, module.max_relative_positions)

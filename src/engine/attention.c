@@ -1,10 +1,11 @@
-/* attention.c: scores → softcap → bias → mask → softmax with its statistics → weighted values, for
- * blocks of up to 64 query rows of one head at a time. No T×S array exists: scratch is 64·S a
- * thread, less where the mask hides most of S. */
+/* attention.c: scores → relative terms → softcap → bias → mask → softmax with its statistics →
+ * weighted values, for blocks of up to 64 query rows of one head at a time. No T×S array exists:
+ * scratch is 64·S a thread, less where the mask hides most of S. */
 #include "engine/attention.h"
 #include "base/fail.h"
 #include "base/mem.h"
 #include "base/turn.h"
+#include "engine/relative.h"
 #include "kernel/gemm.h"
 #include "probe/row.h"
 #include <math.h>
@@ -24,6 +25,7 @@ typedef struct block {
     float *q;                /* [rows, K], stride H·K; becomes z */
     const float *k, *v;      /* the document's first key of this head, stride G·K */
     const float *bias;       /* slice table of mha_bias_fill or NULL */
+    const mha_relative *rel; /* its a is NULL without relative terms */
     mha_row_stats *stats;    /* [rows] or NULL */
     float inverse[MHA_BLOCK_ROWS];
 } block;
@@ -54,8 +56,9 @@ static mha_status deliver(const block *b, mha_site site, const float *data, size
     return mha_watch_deliver(t->f->watch, &out, worker, err);
 }
 
-/* Score rows of one span: scale·q·kᵀ, then softcap, position bias and multiplicity. */
-static void span_scores(block *b, const mha_span *span)
+/* Score rows of one span: scale·q·kᵀ with relative terms, then softcap, position bias and
+ * multiplicity. */
+static void span_scores(block *b, const mha_span *span, size_t worker)
 {
     const mha_attn_args *a = b->t->a;
     const mha_kernels *kn = b->t->f->k;
@@ -64,6 +67,11 @@ static void span_scores(block *b, const mha_span *span)
     size_t T = b->t->queries->offset[b->doc + 1] - b->t->queries->offset[b->doc];
     float *s = b->s + span->at;
     mha_gemm(false, true, b->rows, n, K, a->scale, b->q, HK, b->k + span->lo * GK, GK, 0, s, width);
+    if (b->rel->a != NULL) {
+        mha_relative_block x = {b->head, b->past + b->first,   b->rows, span->lo, n,
+                                b->q,    b->k + span->lo * GK, s,       width};
+        mha_relative_add(b->rel, &x, worker);
+    }
     for (size_t r = 0; r < b->rows; r++, s += width) {
         if (a->softcap != 0)
             kn->softcap(s, n, a->softcap);
@@ -166,7 +174,7 @@ static mha_status block_run(block *b, mha_turn *turn, size_t ticket, size_t work
     if (!wants(t, MHA_SITE_STATS, b->head))
         b->stats = NULL;
     for (size_t k = 0; k < b->l->count; k++)
-        span_scores(b, &b->l->spans[k]);
+        span_scores(b, &b->l->spans[k], worker);
     if (scores) {
         for (size_t r = 0; r < b->rows; r++)
             mha_layout_fill(b->l, find_row(b, r), -INFINITY);
@@ -206,6 +214,7 @@ typedef struct attention_job {
     mha_row_stats *stats; /* [threads][MHA_BLOCK_ROWS] or NULL */
     mha_turn *turn;       /* [H]: blocks of one head are delivered in order; NULL: none wanted */
     bias_key *filled;     /* [threads] what each worker's bias slice holds */
+    mha_relative rel;
     unsigned char *spans; /* [threads] lists of spans */
     size_t span_count;
 } attention_job;
@@ -275,6 +284,7 @@ static mha_status run_rows(const attention_job *j, uint32_t head, size_t d, size
                    .k = k + key,
                    .v = v != NULL ? v + key : NULL,
                    .bias = bias,
+                   .rel = &j->rel,
                    .stats = j->stats != NULL ? j->stats + worker * MHA_BLOCK_ROWS : NULL};
         MHA_TRY(block_run(&b, j->turn != NULL ? &j->turn[head] : NULL, ticket, worker, err));
     }
@@ -309,16 +319,6 @@ static mha_status task(void *context, size_t index, size_t worker, mha_err *err)
     return st;
 }
 
-/* Rows of the longest document. */
-static size_t longest(const mha_rows *rows)
-{
-    size_t most = 0;
-    for (size_t d = 0; d < rows->docs; d++)
-        if (rows->offset[d + 1] - rows->offset[d] > most)
-            most = rows->offset[d + 1] - rows->offset[d];
-    return most;
-}
-
 /* Lists of spans for every worker; then the size of the largest block of scores, and the
  * multiply-adds of scores and (where they are wanted) of weighted values, as block_run does them.
  */
@@ -345,6 +345,8 @@ static mha_status measure(attention_job *j, mha_err *err)
         size_t floats = whole ? all : x.floats;
         j->score_size = floats > j->score_size ? floats : j->score_size;
         pairs += x.pairs;
+        if (t->a->rel.data != NULL)
+            e->multiply_adds += mha_relative_cost(t->a, T, sight.keys);
     }
     e->multiply_adds += pairs * t->a->heads * t->a->width * (t->depth == MHA_DEPTH_SCORES ? 1 : 2);
     return MHA_OK;
@@ -376,7 +378,7 @@ mha_status mha_attention_run(mha_attention *t, mha_err *err)
 {
     mha_engine *e = t->f->e;
     size_t threads = mha_pool_threads(e->pool);
-    size_t S = longest(t->keys), T = longest(t->queries) + t->queries->past;
+    size_t S = mha_rows_longest(t->keys), T = mha_rows_longest(t->queries) + t->queries->past;
     attention_job j = {.t = t, .bias_size = T + S};
     void *p;
     MHA_TRY(measure(&j, err));
@@ -387,6 +389,7 @@ mha_status mha_attention_run(mha_attention *t, mha_err *err)
             mha_scratch_get(e, MHA_SCRATCH_BIAS, threads * j.bias_size, sizeof(float), &p, err));
         j.bias = p;
     }
+    MHA_TRY(mha_relative_make(&j.rel, t->f, t->a, T, S, err));
     if (t->sites & mha_site_bit(MHA_SITE_STATS)) {
         MHA_TRY(mha_scratch_get(e, MHA_SCRATCH_STATS, threads * MHA_BLOCK_ROWS,
                                 sizeof(mha_row_stats), &p, err));

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/turn.h"
 #include "engine/attention.h"
+#include "engine/relative.h"
 #include "engine/weights.h"
 #include "kernel/gemm.h"
 #include <math.h>
@@ -19,6 +20,7 @@ typedef struct back_job {
     const mha_attention_back *t;
     float *s, *ds, *factor, *bias; /* [threads] slices */
     size_t size, bias_size;
+    mha_relative rel;
     unsigned char *spans; /* [threads] lists of spans */
     size_t span_count;
     mha_turn *turn;   /* [G]: blocks of one head are delivered in order; NULL: none wanted */
@@ -31,10 +33,11 @@ typedef struct back_block {
     const mha_attention_back *t;
     mha_layout *l;
     uint32_t head;
-    size_t doc, first, rows;
+    size_t doc, first, rows, worker;
     size_t T;               /* of the document */
     float *s, *ds, *factor; /* [rows, l->width] */
     const float *bias;
+    const mha_relative *rel;   /* its a is NULL without relative terms */
     float *q;                  /* [rows, K], stride H·K; becomes dq */
     const float *dz, *z, *lse; /* at this block's first row */
     const float *k, *v;        /* at the document's first key */
@@ -74,6 +77,13 @@ static mha_status deliver(const back_block *b, mha_site site, size_t worker, mha
 /* ---- one block --------------------------------------------------------------------------------
  */
 
+static mha_relative_block relative_of(const back_block *b, const mha_span *span, float *s)
+{
+    const float *k = b->k + span->lo * b->t->a->kv_heads * b->t->a->width;
+    return (mha_relative_block){b->head, b->first, b->rows,      span->lo,   span->hi - span->lo,
+                                b->q,    k,        s + span->at, b->l->width};
+}
+
 /* Scores of one span once more, exactly as the forward pass made them. */
 static void span_again(back_block *b, const mha_span *span)
 {
@@ -83,6 +93,10 @@ static void span_again(back_block *b, const mha_span *span)
     size_t n = span->hi - span->lo, width = b->l->width;
     float *s = b->s + span->at, *factor = b->factor + span->at;
     mha_gemm(false, true, b->rows, n, K, a->scale, b->q, HK, b->k + span->lo * GK, GK, 0, s, width);
+    if (b->rel->a != NULL) {
+        mha_relative_block x = relative_of(b, span, b->s);
+        mha_relative_add(b->rel, &x, b->worker);
+    }
     for (size_t r = 0; r < b->rows; r++, s += width, factor += width) {
         if (a->softcap != 0) {
             kn->softcap(s, n, a->softcap);
@@ -127,12 +141,29 @@ static void values_back(back_block *b)
     }
 }
 
-/* dk += scale·dSᵀ·q, then dq = scale·dS·k over q. */
+/* What the relative terms give to q, in memory of its own, while q is still there; NULL: there are
+ * none. */
+static const float *relative_back(back_block *b)
+{
+    if (b->rel->a == NULL)
+        return NULL;
+    size_t GK = (size_t)b->t->a->kv_heads * b->t->a->width;
+    float *dq = mha_relative_queries(b->rel, b->rows, b->worker);
+    for (size_t k = 0; k < b->l->count; k++) {
+        const mha_span *span = &b->l->spans[k];
+        mha_relative_block x = relative_of(b, span, b->ds);
+        mha_relative_back(b->rel, &x, b->dk + span->lo * GK, dq, b->worker);
+    }
+    return dq;
+}
+
+/* dk += scale·dSᵀ·q, then dq = scale·dS·k over q; and what relative terms give to both. */
 static void scores_back(back_block *b)
 {
     const mha_attn_args *a = b->t->a;
     size_t K = a->width, HK = (size_t)a->heads * K, GK = (size_t)a->kv_heads * K;
     size_t width = b->l->width;
+    const float *dq = relative_back(b);
     for (size_t k = 0; k < b->l->count; k++) {
         const mha_span *span = &b->l->spans[k];
         mha_gemm(true, false, span->hi - span->lo, K, b->rows, a->scale, b->ds + span->at, width,
@@ -143,6 +174,8 @@ static void scores_back(back_block *b)
         mha_gemm(false, false, b->rows, K, span->hi - span->lo, a->scale, b->ds + span->at, width,
                  b->k + span->lo * GK, GK, k > 0, b->q, HK);
     }
+    for (size_t r = 0; dq != NULL && r < b->rows; r++)
+        b->t->f->k->add(b->q + r * HK, dq + r * K, K);
 }
 
 /* dS = P∘(dP − δ) in place. */
@@ -256,11 +289,13 @@ static mha_status head_back(const back_job *j, uint32_t head, size_t d, size_t w
                         .doc = d,
                         .first = first,
                         .rows = rows,
+                        .worker = worker,
                         .T = T,
                         .s = j->s + worker * j->size,
                         .ds = j->ds + worker * j->size,
                         .factor = j->factor + worker * j->size,
                         .bias = bias,
+                        .rel = &j->rel,
                         .q = t->saved->q + q,
                         .dz = t->dz + q,
                         .z = t->saved->z + q,
@@ -291,6 +326,20 @@ static mha_status task(void *context, size_t index, size_t worker, mha_err *err)
         st = head_back(j, (uint32_t)h, d, worker, err);
     if (j->turn != NULL) /* also after an error: others wait for it */
         mha_turn_done(&j->turn[g], d);
+    return st;
+}
+
+/* One head of all documents in turn, where gradients of relative positions are summed over them. */
+static mha_status head_task(void *context, size_t g, size_t worker, mha_err *err)
+{
+    const back_job *j = context;
+    mha_status st = MHA_OK;
+    for (size_t d = 0; d < j->t->f->doc_count; d++) {
+        if (st == MHA_OK)
+            st = head_back(j, (uint32_t)g, d, worker, err);
+        if (j->turn != NULL)
+            mha_turn_done(&j->turn[g], d);
+    }
     return st;
 }
 
@@ -326,15 +375,17 @@ static mha_status run_tasks(back_job *j, mha_err *err)
     const mha_attention_back *t = j->t;
     const uint32_t delivered = mha_site_bit(MHA_SITE_D_PATTERN) | mha_site_bit(MHA_SITE_D_SCORES);
     uint32_t G = t->a->kv_heads;
-    size_t tasks = t->f->doc_count * G;
+    bool by_heads = j->rel.dk != NULL || j->rel.dq != NULL; /* then H = G */
+    size_t tasks = by_heads ? G : t->f->doc_count * G;
+    mha_task fn = by_heads ? head_task : task;
     if (!(t->sites & delivered))
-        return mha_pool_run(t->f->e->pool, tasks, task, j, err);
+        return mha_pool_run(t->f->e->pool, tasks, fn, j, err);
     void *p;
     MHA_TRY(mha_alloc(&p, G, sizeof(mha_turn), err));
     j->turn = p;
     for (uint32_t g = 0; g < G; g++)
         mha_turn_init(&j->turn[g]);
-    mha_status st = mha_pool_run(t->f->e->pool, tasks, task, j, err);
+    mha_status st = mha_pool_run(t->f->e->pool, tasks, fn, j, err);
     for (uint32_t g = 0; g < G; g++)
         mha_turn_release(&j->turn[g]);
     mha_free(j->turn);
@@ -394,5 +445,9 @@ mha_status mha_attention_back_run(mha_attention_back *t, mha_err *err)
             mha_scratch_get(e, MHA_SCRATCH_BIAS, threads * j.bias_size, sizeof(float), &p, err));
         j.bias = p;
     }
-    return t->weights != NULL ? run_sums(&j, err) : run_tasks(&j, err);
+    MHA_TRY(mha_relative_make(&j.rel, t->f, t->a, mha_rows_longest(t->queries),
+                              mha_rows_longest(t->keys), err));
+    MHA_TRY(mha_relative_back_begin(&j.rel, t->weights, err));
+    MHA_TRY(t->weights != NULL ? run_sums(&j, err) : run_tasks(&j, err));
+    return mha_relative_back_end(&j.rel, t->weights, err);
 }

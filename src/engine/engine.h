@@ -42,17 +42,21 @@ typedef enum mha_scratch {
     MHA_SCRATCH_GATHER, /* source rows of the global tokens; then their gradient */
     MHA_SCRATCH_UP,
     MHA_SCRATCH_GATE,
-    MHA_SCRATCH_WIDE,   /* one weight matrix widened to float */
-    MHA_SCRATCH_SCORES, /* [threads] score rows of a block: [64, S] or less */
-    MHA_SCRATCH_SPANS,  /* [threads] which keys a block and its rows see */
-    MHA_SCRATCH_STATS,  /* [threads][64] row statistics */
-    MHA_SCRATCH_BIAS,   /* [threads][T + S] position bias of one head */
-    MHA_SCRATCH_OUT,    /* [threads][64, D] one head's output, or a chunk of logits */
-    MHA_SCRATCH_LISTS,  /* where the edges of each node and each document of a batch begin */
-    MHA_SCRATCH_EDGES,  /* the edges of a batch of graphs */
-    MHA_SCRATCH_ROWS,   /* rows of X that the read-out needs */
-    MHA_SCRATCH_DREAD,  /* gradient where the read-out starts */
-    MHA_SCRATCH_DX,     /* gradients of the registers */
+    MHA_SCRATCH_WIDE,      /* one weight matrix widened to float */
+    MHA_SCRATCH_SCORES,    /* [threads] score rows of a block: [64, S] or less */
+    MHA_SCRATCH_SPANS,     /* [threads] which keys a block and its rows see */
+    MHA_SCRATCH_STATS,     /* [threads][64] row statistics */
+    MHA_SCRATCH_BIAS,      /* [threads][T + S] position bias of one head */
+    MHA_SCRATCH_REL_ROWS,  /* row of the table of relative positions for every distance */
+    MHA_SCRATCH_REL_TABLE, /* those rows, normed */
+    MHA_SCRATCH_REL_KEYS,  /* [2] what they are projected to */
+    MHA_SCRATCH_REL_TILES, /* [threads] their terms in one tile of scores */
+    MHA_SCRATCH_OUT,       /* [threads][64, D] one head's output, or a chunk of logits */
+    MHA_SCRATCH_LISTS,     /* where the edges of each node and each document of a batch begin */
+    MHA_SCRATCH_EDGES,     /* the edges of a batch of graphs */
+    MHA_SCRATCH_ROWS,      /* rows of X that the read-out needs */
+    MHA_SCRATCH_DREAD,     /* gradient where the read-out starts */
+    MHA_SCRATCH_DX,        /* gradients of the registers */
     MHA_SCRATCH_DB,
     MHA_SCRATCH_DC,
     MHA_SCRATCH_DE,
@@ -61,6 +65,8 @@ typedef enum mha_scratch {
     MHA_SCRATCH_DV,
     MHA_SCRATCH_DK_GLOBAL,
     MHA_SCRATCH_DV_GLOBAL,
+    MHA_SCRATCH_DREL_KEYS, /* gradients of MHA_SCRATCH_REL_KEYS */
+    MHA_SCRATCH_DREL_TABLE,
     MHA_SCRATCH_DUP,
     MHA_SCRATCH_DGATE,
     MHA_SCRATCH_PAIR,  /* [threads][2][64, S] gradients of scores and softcap factors */
@@ -285,6 +291,10 @@ size_t mha_rows_document(const mha_rows *rows, size_t docs, size_t row);
 /* Rows of the chunks in which `rows` rows of logits are made: as even as can be, because every
  * chunk packs the read-out matrix anew. */
 size_t mha_logits_chunk(size_t rows, size_t vocab);
+
+/* Rows of the longest document. */
+size_t mha_rows_longest(const mha_rows *rows);
+
 /* Calls task(f, …) for row ranges of MHA_BLOCK_ROWS rows in parallel. */
 typedef struct mha_row_range {
     size_t first, count;

@@ -41,6 +41,15 @@ mha_status mha_register_make(mha_forward *f, mha_register r, size_t rows, size_t
     return MHA_OK;
 }
 
+size_t mha_rows_longest(const mha_rows *rows)
+{
+    size_t most = 0;
+    for (size_t d = 0; d < rows->docs; d++)
+        if (rows->offset[d + 1] - rows->offset[d] > most)
+            most = rows->offset[d + 1] - rows->offset[d];
+    return most;
+}
+
 size_t mha_rows_document(const mha_rows *rows, size_t docs, size_t row)
 {
     size_t lo = 0, hi = docs;

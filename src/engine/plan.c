@@ -1,6 +1,7 @@
 /* plan.c: what a run has to compute, and what that takes, worked out before anything runs. */
 #include "base/fail.h"
 #include "engine/edges.h"
+#include "engine/relative.h"
 #include <string.h>
 
 size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_t i)
@@ -133,6 +134,23 @@ typedef struct batch_size {
     size_t count, rows[2], longest[2], threads;
 } batch_size;
 
+static void relative_cost(cost *c, const struct mha_model *m, const mha_attn_args *a, size_t at,
+                          const batch_size *b)
+{
+    mha_relative_size size = mha_relative_measure(a, b->longest[at], b->longest[at]);
+    c->multiply_adds += matrix(&a->rel_k, size.rows) + matrix(&a->rel_q, size.rows);
+    for (size_t d = 0; d < b->count; d++) {
+        size_t T = mha_side_tokens(m, &b->docs[d], at);
+        c->multiply_adds += mha_relative_cost(a, T, T);
+    }
+    need(c, MHA_SCRATCH_REL_ROWS, 2 * b->longest[at]);
+    need(c, MHA_SCRATCH_REL_TABLE, size.rows * a->rel.in);
+    need(c, MHA_SCRATCH_REL_KEYS, 2 * size.rows * a->heads * a->width);
+    need(c, MHA_SCRATCH_REL_TILES, b->threads * size.tile);
+    need_wide(c, &a->rel_k);
+    need_wide(c, &a->rel_q);
+}
+
 static void attn_cost(cost *c, const struct mha_model *m, const mha_step *s, size_t at,
                       const batch_size *b)
 {
@@ -160,6 +178,8 @@ static void attn_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
                : b->threads * MHA_BLOCK_ROWS * b->longest[key_side]);
     if (a->bias != MHA_BIAS_NONE)
         need(c, MHA_SCRATCH_BIAS, b->threads * (b->longest[at] + b->longest[key_side]));
+    if (a->rel.data != NULL)
+        relative_cost(c, m, a, at, b);
     need_wide(c, &a->q);
     need_wide(c, &a->k);
     need_wide(c, &a->v);

@@ -34,8 +34,8 @@ static const mha_vector *source_of(const struct mha_model *m, const float *value
 
 /* What of a step has a gradient. */
 typedef struct parts {
-    const mha_weight *matrix[7];
-    const float *vector[16];
+    const mha_weight *matrix[10];
+    const float *vector[20];
 } parts;
 
 static parts parts_of(const mha_step *s)
@@ -50,10 +50,16 @@ static parts parts_of(const mha_step *s)
     case MHA_OP_NORM:
         return (parts){{NULL}, {s->norm.w, s->norm.b}};
     case MHA_OP_ATTN:
-        return (parts){{&a->q, &a->k, &a->v, &a->o, &a->q_global, &a->k_global, &a->v_global},
-                       {a->qb, a->kb, a->vb, a->ob, a->q_norm.w, a->q_norm.b, a->k_norm.w,
-                        a->k_norm.b, a->bias == MHA_BIAS_BUCKETS ? a->bias_table : NULL, a->sinks,
-                        a->qb_global, a->kb_global, a->vb_global, a->a, a->a_q, a->a_k}};
+        return (parts){
+            {&a->q, &a->k, &a->v, &a->o, &a->q_global, &a->k_global, &a->v_global, &a->rel,
+             &a->rel_k, &a->rel_q},
+            {a->qb,         a->kb,        a->vb,
+             a->ob,         a->q_norm.w,  a->q_norm.b,
+             a->k_norm.w,   a->k_norm.b,  a->bias == MHA_BIAS_BUCKETS ? a->bias_table : NULL,
+             a->sinks,      a->qb_global, a->kb_global,
+             a->vb_global,  a->a,         a->a_q,
+             a->a_k,        a->rel_kb,    a->rel_qb,
+             a->rel_norm.w, a->rel_norm.b}};
     case MHA_OP_MLP:
         return (parts){{&s->mlp.up, &s->mlp.gate, &s->mlp.down},
                        {s->mlp.up_b, s->mlp.gate_b, s->mlp.down_b}};

@@ -175,6 +175,37 @@ static mha_status bind_globals(mha_binder *b, const mha_spec_step *s, const mha_
     return MHA_OK;
 }
 
+/* A table of relative positions and what makes keys or queries of it. With logarithmic buckets the
+ * first half of a side are single distances, and the others must have some left. */
+static mha_status bind_relative(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
+{
+    mha_attn_args *a = &d->step.attn;
+    uint32_t inner = a->heads * a->width, span = a->rel.out / 2;
+    if (a->rel_k.data == NULL && a->rel_q.data == NULL)
+        return mha_bind_misfit(b, s, "relative needs relative_k=…, relative_q=… or both");
+    if (a->rel_k.data != NULL)
+        MHA_TRY(mha_bind_linear_check(b, s, "relative_k", &a->rel_k, inner, a->rel.in));
+    if (a->rel_q.data != NULL)
+        MHA_TRY(mha_bind_linear_check(b, s, "relative_q", &a->rel_q, inner, a->rel.in));
+    if (a->rel.in_out || a->rel.out % 2 != 0 || span == 0)
+        return mha_bind_misfit(b, s, "%u rows are no table of relative positions", a->rel.out);
+    if (a->rel_norm.n != 0 && a->rel_norm.n != a->rel.in)
+        return mha_bind_misfit(b, s, "relative_norm has %u gains for rows of %u", a->rel_norm.n,
+                               a->rel.in);
+    a->rel_norm.kind = (mha_norm_kind)d->qk_norm;
+    a->rel_norm.eps = d->qk_eps;
+    if (a->rel_buckets != 0 &&
+        (a->rel_buckets != span || a->rel_buckets < 2 || a->rel_distance < a->rel_buckets / 2 + 2))
+        return mha_bind_misfit(b, s, "%u buckets a side up to distance %u in a table of %u rows",
+                               a->rel_buckets, a->rel_distance, a->rel.out);
+    if (a->kv_heads != a->heads || a->keys != MHA_KEYS_SELF || a->q_global.data != NULL ||
+        a->rope != MHA_ROPE_NONE || a->score != MHA_SCORE_DOT)
+        return mha_bind_misfit(b, s,
+                               "relative goes with plain heads over their own keys: no shared "
+                               "keys, memory, global tokens or rope");
+    return MHA_OK;
+}
+
 /* Additive scores: attention over the edges of a graph, which has no order and no distances. */
 static mha_status bind_edges(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
@@ -259,6 +290,8 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
     if (d->alibi != 0)
         MHA_TRY(bind_alibi(b, s, d, all_heads));
     MHA_TRY(keep_biases(b, a));
+    if (a->rel.data != NULL)
+        MHA_TRY(bind_relative(b, s, d));
     if (a->sinks != NULL && d->sink_count != a->heads)
         return mha_bind_misfit(b, s, "%u sinks for %u heads", d->sink_count, a->heads);
     if (a->softcap < 0)

@@ -11,10 +11,11 @@ mha_part_role mha_part_role_of(const char *argument)
     static const struct {
         const char *argument;
         mha_part_role role;
-    } roles[] = {{"q", MHA_PART_QUERY},      {"k", MHA_PART_KEY},
-                 {"v", MHA_PART_KEY},        {"q_global", MHA_PART_QUERY},
-                 {"k_global", MHA_PART_KEY}, {"v_global", MHA_PART_KEY},
-                 {"o", MHA_PART_OUTPUT},     {"sinks", MHA_PART_QUERY}};
+    } roles[] = {
+        {"q", MHA_PART_QUERY},          {"k", MHA_PART_KEY},          {"v", MHA_PART_KEY},
+        {"q_global", MHA_PART_QUERY},   {"k_global", MHA_PART_KEY},   {"v_global", MHA_PART_KEY},
+        {"relative_q", MHA_PART_QUERY}, {"relative_k", MHA_PART_KEY}, {"o", MHA_PART_OUTPUT},
+        {"sinks", MHA_PART_QUERY}};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (strcmp(roles[i].argument, argument) == 0)
             return roles[i].role;
@@ -99,9 +100,10 @@ static void give_role(mha_binder *b, size_t number, mha_part_role role)
     if (number == 0)
         return;
     mha_part *part = &b->model->part[number - 1];
+    if (part->steps == 0 || part->attn != b->attn_count) /* a step may use it twice */
+        part->steps++;
     part->role = role;
     part->attn = b->attn_count;
-    part->steps++;
 }
 
 void mha_bind_part_role(mha_binder *b, const char *argument, const mha_bound *bound)

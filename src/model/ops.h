@@ -14,7 +14,7 @@ typedef struct mha_draft {
     mha_step step;
     bool causal, edges;
     uint32_t block; /* tokens of a block: the mask goes by blocks */
-    int qk_norm;    /* mha_norm_kind of q_norm and k_norm */
+    int qk_norm;    /* mha_norm_kind of q_norm, k_norm and relative_norm */
     float qk_eps;
     mha_value theta, scaling;
     const float *frequencies; /* as the file has them, instead of theta and scaling */

@@ -142,8 +142,9 @@ typedef enum mha_bias_kind { MHA_BIAS_NONE, MHA_BIAS_BUCKETS, MHA_BIAS_ALIBI } m
 
 /* Multi-head attention: H query heads in G groups of H/G share one key/value head each; G = H is
  * plain multi-head attention, G = 1 multi-query. Head h reads group h·G/H. Order inside:
- * project → per-head norm → rotary → scores·scale → softcap → + bias → mask → sink → softmax → ·V →
- * gate → W_O, for which concatenation and mean of the heads are special cases. */
+ * project → per-head norm → rotary → (scores + relative terms)·scale → softcap → + bias → mask →
+ * sink → softmax → ·V → gate → W_O, for which concatenation and mean of the heads are special
+ * cases. */
 typedef struct mha_attn_args {
     mha_weight q, k, v, o; /* [H·K, D] [G·K, D] [G·K, D] [D, H·K] */
     const float *qb, *kb, *vb, *ob;
@@ -172,8 +173,18 @@ typedef struct mha_attn_args {
     const float *bias_table; /* buckets: [buckets, H] row-major; ALiBi: slopes [H] */
     uint32_t bias_buckets, bias_max_distance;
     bool bias_bidirectional;
-    float bias_factor;        /* ALiBi: key j adds factor·slope·j to the scores of every query */
-    bool bias_bf16;           /* ALiBi: slope, j and slope·j are rounded to bfloat16 first */
+    float bias_factor; /* ALiBi: key j adds factor·slope·j to the scores of every query */
+    bool bias_bf16;    /* ALiBi: slope, j and slope·j are rounded to bfloat16 first */
+    /* Relative terms: content against relative positions, which have a row each in a table. With δ
+     * the row of i − j and r its (normed) embedding, q_i·(W_rk·r_δ) and (W_rq·r_δ)·k_j are added to
+     * q_i·k_j; either projection may be absent. G = H then. */
+    mha_weight rel; /* [2·span, D] rows from −span to span − 1; absent: no such terms */
+    mha_norm_args rel_norm;  /* of its rows; n = 0: none */
+    mha_weight rel_k, rel_q; /* [H·K, D] */
+    const float *rel_kb, *rel_qb;
+    uint32_t
+        rel_buckets; /* 0: one row a distance; else half of them are, the others by logarithm */
+    uint32_t rel_distance;    /* up to distance rel_distance − 1 */
     const float *sinks;       /* [H] extra logit of each head, or NULL */
     const uint16_t *head_ids; /* [H] original head numbers (pruned models), or NULL: 0…H−1 */
     mha_score score;

@@ -46,6 +46,11 @@ static const char *attention_differs(const mha_attn_args *a, const mha_attn_args
         a->bias_bidirectional != b->bias_bidirectional || a->bias_bf16 != b->bias_bf16 ||
         !near((double)a->bias_factor, (double)b->bias_factor))
         return "position bias";
+    if (a->rel.out != b->rel.out || !same_norm(&a->rel_norm, &b->rel_norm) ||
+        (a->rel_k.data == NULL) != (b->rel_k.data == NULL) ||
+        (a->rel_q.data == NULL) != (b->rel_q.data == NULL) || a->rel_buckets != b->rel_buckets ||
+        a->rel_distance != b->rel_distance)
+        return "relative positions";
     if (!near((double)a->softcap, (double)b->softcap) || (a->sinks == NULL) != (b->sinks == NULL))
         return "softcap";
     return NULL;

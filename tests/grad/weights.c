@@ -90,8 +90,8 @@ static double largest_of_all(const wanted *w)
 
 static bool is_key_bias(const char *name)
 {
-    static const char *const ends[] = {"key.bias", "k_lin.bias", ".k.bias", "k_proj.bias",
-                                       "key_global.bias"};
+    static const char *const ends[] = {"key.bias",    "k_lin.bias",      ".k.bias",
+                                       "k_proj.bias", "key_global.bias", "pos_key_proj.bias"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (strlen(name) > strlen(ends[i]) &&
             strcmp(name + strlen(name) - strlen(ends[i]), ends[i]) == 0)
