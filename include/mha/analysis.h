@@ -154,7 +154,7 @@ typedef struct mha_unit_place {
 } mha_unit_place;
 
 /* What a score estimates, `score` being ranked and `rise` the estimated rise of the loss when the
- * unit is removed (methods D1, D2, D5, D6, D3); all over a document first, then the mean of
+ * unit is removed (methods D1, D2, D5, D6, D3, E9); all over a document first, then the mean of
  * documents. */
 typedef enum mha_importance_method {
     MHA_GRADIENT = 0,    /* |∂L/∂gate|; rise −∂L/∂gate (Michel et al. 2019) */
@@ -165,6 +165,8 @@ typedef enum mha_importance_method {
     MHA_ALL_BUT_ONE,     /* rise when the unit is removed after all others of its attention step */
     MHA_SHAPLEY,         /* mean rise over random orders of removal (Held and Yang 2023) */
     MHA_L0,              /* chance that a learned gate stays open (Voita et al. 2019); no rise */
+    MHA_DLA, /* direct logit attribution: minus what the unit itself wrote into the logits, in the
+                direction of the loss (mha_direct); 0 for heads without a direct path */
     MHA_METHOD_COUNT
 } mha_importance_method;
 const char *mha_importance_name(mha_importance_method method); /* "gradient", "ablate-zero", … */
@@ -204,13 +206,17 @@ typedef struct mha_importance_summary {
     double reliability; /* split-half rank correlation of the whole, see D11; NaN below four
                            documents */
     double efficiency;  /* SHAPLEY: |Σ scores − (loss without units − loss)|, relative */
+    double completeness; /* DLA: |Σ of all parts of the model − their value in the logits| over the
+                            largest of them, of the worst document */
     uint64_t multiply_adds, naive_multiply_adds; /* ABLATE_: as mha_ablation; 0: not counted */
 } mha_importance_summary;
 
 typedef struct mha_importance mha_importance;
 
 /* Scores every chosen unit on the documents of `losses`, which must outlive it, as must the model.
- * The errors of mha_engine_loss, and MHA_ERR_ARG: no documents. */
+ * The errors of mha_engine_loss, and MHA_ERR_ARG: no documents. DLA also those of a direct pass
+ * (mha_gradient), and MHA_ERR_NUMERIC: the parts do not sum to the logits (completeness over 1e-4).
+ */
 mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_model *model,
                               const mha_losses *losses, const mha_importance_options *options,
                               mha_progress progress, void *progress_context, mha_err *err);

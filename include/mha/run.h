@@ -105,11 +105,27 @@ typedef struct mha_weight_gradient {
     float *out;         /* [elements] in the order of the file; the gradient is added to it */
 } mha_weight_gradient;
 
+/* What the parts of a model wrote into one document's logits, read in one direction: with norms at
+ * the scale that they had, and logits before any softcap (direct logit attribution). The direction
+ * is that of each term's loss: logit[against] − logit[id], or, of a cross-entropy, the mean of all
+ * logits, each weighted with its probability as it stands, − logit[id]. Negative lowers the loss.
+ * value = all heads + embed + mlp + bias, but for rounding. */
+typedef struct mha_direct {
+    double value; /* mean over the document's terms, as is every part */
+    double embed; /* what the first block reads */
+    double mlp;   /* all MLPs together, with their own biases */
+    double bias;  /* output projections, norms, linear steps and the read-out */
+} mha_direct;
+
 /* What mha_engine_gradient writes; what is NULL is not computed. */
 typedef struct mha_gradient {
     double *loss;  /* [documents] */
     double *gates; /* [documents, A, H] ∂loss/∂gate of each document's own loss */
-    size_t *hits;  /* [documents] */
+    /* [documents] Makes the reverse pass a direct one, which follows the residual stream only:
+     * `gates` is then what each head wrote (0 for an encoder's head whose decoder reads it through
+     * keys and values), gates and fills included, and no site below D_Z comes. NULL: gradients. */
+    mha_direct *direct;
+    size_t *hits; /* [documents] */
     /* Watch the pass: values of forward sites (but LOGITS) as it goes up, gradients of the sites
      * MHA_SITE_D_… as it comes down again, batch by batch. A batch without any term is not
      * reversed: its gradients are 0 and do not come. */
@@ -121,7 +137,10 @@ typedef struct mha_gradient {
 
 /* Losses and their gradients. Documents never share the gradient of a gate or a site: order and
  * batching change nothing. The errors of mha_engine_loss; MHA_ERR_ARG for a tensor that has no
- * gradient and for a probe of LOGITS; MHA_ERR_UNSUPPORTED for a tensor of a block type. */
+ * gradient, for a probe of LOGITS and for weights of a direct pass; MHA_ERR_UNSUPPORTED for a
+ * tensor of a block type, and a direct pass where an activation stands between the stream and the
+ * logits.
+ */
 mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t count,
                                const mha_gradient *out, mha_progress progress,
                                void *progress_context, mha_err *err);

@@ -23,6 +23,7 @@ static const char *const names[MHA_METHOD_COUNT] = {
     [MHA_ALL_BUT_ONE] = "all-but-one",
     [MHA_SHAPLEY] = "shapley",
     [MHA_L0] = "l0",
+    [MHA_DLA] = "dla",
 };
 
 const char *mha_importance_name(mha_importance_method method)
@@ -34,7 +35,7 @@ static mha_status (*const methods[MHA_METHOD_COUNT])(mha_importance_job *j, mha_
     [MHA_GRADIENT] = mha_importance_gradient,      [MHA_FISHER] = mha_importance_gradient,
     [MHA_ABLATE_ZERO] = mha_importance_ablate,     [MHA_ABLATE_MEAN] = mha_importance_ablate,
     [MHA_ABLATE_RESAMPLE] = mha_importance_ablate, [MHA_ALL_BUT_ONE] = mha_importance_all_but_one,
-    [MHA_SHAPLEY] = mha_importance_shapley,
+    [MHA_SHAPLEY] = mha_importance_shapley,        [MHA_DLA] = mha_importance_gradient,
 };
 
 /* ---- from samples to rows --------------------------------------------------------------------
@@ -169,10 +170,10 @@ static mha_status prepare(mha_importance_job *j, const mha_losses *losses, mha_e
 /* ---- windows ---------------------------------------------------------------------------------
  */
 
-/* What a window leaves: score, rise, loss, empty, and the work of sweeps. */
+/* What a window leaves: score, rise, loss, empty, the work of sweeps, and the completeness. */
 static size_t window_size(const mha_importance *m, size_t documents, size_t samples)
 {
-    return 2 * samples * m->units.count + 2 * documents + 2;
+    return 2 * samples * m->units.count + 2 * documents + 3;
 }
 
 /* Copies between the job's arrays and one vector. */
@@ -196,9 +197,11 @@ static void window_copy(mha_importance_job *j, double *x, bool out)
     if (out) {
         x[0] = (double)(m->summary.multiply_adds - j->work[0]);
         x[1] = (double)(m->summary.naive_multiply_adds - j->work[1]);
+        x[2] = m->summary.completeness; /* the worst so far */
     } else {
         m->summary.multiply_adds += (uint64_t)x[0];
         m->summary.naive_multiply_adds += (uint64_t)x[1];
+        m->summary.completeness = fmax(m->summary.completeness, x[2]);
     }
 }
 
@@ -346,8 +349,10 @@ mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_mod
         m->options.confidence = DEFAULT_CONFIDENCE;
     j.docs = mha_losses_documents(losses, &m->documents);
     m->samples = m->documents;
-    m->summary = (mha_importance_summary){
-        .documents = m->documents, .reliability = (double)NAN, .efficiency = (double)NAN};
+    m->summary = (mha_importance_summary){.documents = m->documents,
+                                          .reliability = (double)NAN,
+                                          .efficiency = (double)NAN,
+                                          .completeness = (double)NAN};
     mha_status st = run(&j, losses, err);
     mha_free(j.base);
     mha_free(j.loss);
@@ -362,8 +367,8 @@ mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_mod
     return MHA_OK;
 }
 
-/* A gradient costs about two passes beside the one that it goes back over; the sweep over single
- * heads a little more than half a pass for each. */
+/* A gradient costs about two passes beside the one that it goes back over, the direct pass a part
+ * of one; the sweep over single heads a little more than half a pass for each. */
 double mha_importance_passes(const mha_model *model, const mha_losses *losses,
                              const mha_importance_options *options)
 {
@@ -387,6 +392,8 @@ double mha_importance_passes(const mha_model *model, const mha_losses *losses,
         return 2 + 2 * (double)mha_shapley_pairs(options, documents) * n;
     case MHA_L0:
         return mha_l0_passes(documents);
+    case MHA_DLA:
+        return 1.5;
     default:
         return 3;
     }

@@ -46,7 +46,7 @@ typedef struct mha_importance_job {
 } mha_importance_job;
 
 /* Each fills score, rise and loss of the documents of a window. */
-mha_status mha_importance_gradient(mha_importance_job *j, mha_err *err); /* GRADIENT, FISHER */
+mha_status mha_importance_gradient(mha_importance_job *j, mha_err *err); /* GRADIENT, FISHER, DLA */
 mha_status mha_importance_ablate(mha_importance_job *j, mha_err *err);   /* ABLATE_… */
 mha_status mha_importance_all_but_one(mha_importance_job *j, mha_err *err);
 mha_status mha_importance_shapley(mha_importance_job *j, mha_err *err);
@@ -58,7 +58,7 @@ size_t mha_ablation_draws(const mha_importance_options *o);
 size_t mha_shapley_pairs(const mha_importance_options *o, size_t documents);
 double mha_l0_passes(size_t documents);
 
-/* One row of samples from a document's gate gradients [A, H]. */
+/* One row of samples from a document's gate gradients [A, H], or what its heads wrote (DLA). */
 void mha_importance_take_gradient(mha_importance *m, size_t sample, const double *gradient);
 /* Scores, intervals and ranks from the samples. */
 mha_status mha_importance_conclude(mha_importance *m, mha_err *err);

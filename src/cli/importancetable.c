@@ -81,7 +81,8 @@ static bool has_column(const mha_importancetable *t, int c)
 static bool scores_are_losses(const mha_importancetable *t)
 {
     for (size_t i = 0; i < t->count; i++)
-        if (t->methods[i] < MHA_ABLATE_ZERO || t->methods[i] > MHA_SHAPLEY)
+        if (t->methods[i] != MHA_DLA &&
+            (t->methods[i] < MHA_ABLATE_ZERO || t->methods[i] > MHA_SHAPLEY))
             return false;
     return true;
 }
@@ -248,6 +249,7 @@ static mha_status summary_describe(const mha_importancetable *t, mha_meta *m, si
     const mha_importance_summary *s = mha_importance_summary_get(t->results[result]);
     MHA_TRY(mha_meta_real(m, "split_half", s->reliability, err));
     MHA_TRY(real_if_defined(m, "efficiency_error", s->efficiency, err));
+    MHA_TRY(real_if_defined(m, "completeness_error", s->completeness, err));
     if (s->multiply_adds) {
         MHA_TRY(mha_meta_int(m, "multiply_adds", (int64_t)s->multiply_adds, err));
         MHA_TRY(mha_meta_int(m, "naive_multiply_adds", (int64_t)s->naive_multiply_adds, err));
@@ -317,6 +319,25 @@ static void note_reliability(const mha_importancetable *t)
     }
 }
 
+/* How well direct attribution adds up, and which heads it says nothing about. */
+static void note_directness(const mha_importancetable *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        size_t count, none = 0;
+        const mha_importance_row *rows = mha_importance_rows(t->results[i], &count);
+        if (t->methods[i] != MHA_DLA)
+            continue;
+        for (size_t u = 0; u < count; u++)
+            none += rows[u].score == 0;
+        mha_note(t->cli, "dla: all parts of the model sum to its logits within %.1e of the largest",
+                 mha_importance_summary_get(t->results[i])->completeness);
+        if (none > 0)
+            mha_note(t->cli,
+                     "dla: %zu of %zu write nothing to the logits directly: their score is 0", none,
+                     count);
+    }
+}
+
 /* ---- the table -------------------------------------------------------------------------------
  */
 
@@ -331,6 +352,7 @@ mha_status mha_importancetable_fill(mha_importancetable *t, mha_err *err)
     MHA_TRY(checks_describe(t, err));
     MHA_TRY(agreement_describe(t, err));
     note_reliability(t);
+    note_directness(t);
     for (size_t i = 0; i < t->count; i++)
         MHA_TRY(mha_args_has(args, MHA_OPT_PER_DOCUMENT) ? document_rows(t, &l, i, err)
                 : mha_args_has(args, MHA_OPT_BY_LAYER)   ? layer_rows(t, &l, i, err)

@@ -91,7 +91,8 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
     {MHA_OPT_SORT, MHA_GROUP_COMMAND, TABLES, "--sort", "COL", NULL,
      "orders rows by a column, largest first; -COL smallest first"},
     {MHA_OPT_METHOD, MHA_GROUP_COMMAND, SCORES, "--method", "M", "gradient",
-     "gradient fisher ablate-zero ablate-mean ablate-resample all-but-one shapley l0; importance "
+     "gradient fisher ablate-zero ablate-mean ablate-resample all-but-one shapley l0 dla; "
+     "importance "
      "takes several: M,M; curve also takes greedy"},
     {MHA_OPT_LOSS, MHA_GROUP_COMMAND, LOSS, "--loss", "auto|next|masked|target|class|logit-diff",
      "auto", "what the model is to predict"},

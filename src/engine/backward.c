@@ -2,6 +2,7 @@
  * gradients that ops share, and what is delivered between the parts of a stack. */
 #include "engine/backward.h"
 #include "base/fail.h"
+#include "engine/direct.h"
 #include "engine/readout.h"
 #include "engine/tape.h"
 
@@ -100,6 +101,16 @@ static mha_status deliver_stream(mha_backward *b, size_t at, uint32_t part, mha_
                                b->d[MHA_X], &f->side[at], 1, b->width[MHA_X], err);
 }
 
+/* What the stream held before the first block. */
+static void add_embedding(mha_backward *b, size_t at)
+{
+    const mha_forward *f = b->f;
+    const float *x = f->inputs != NULL ? f->inputs[mha_forward_part(f->m, at, 1)] : f->embedded;
+    if (b->direct != NULL && b->live[MHA_X])
+        mha_direct_add(b, MHA_DIRECT_EMBED, x, b->width[MHA_X], b->d[MHA_X], b->rows[MHA_X],
+                       b->width[MHA_X]);
+}
+
 static mha_status reverse_stack(mha_backward *b, size_t at, mha_err *err)
 {
     b->stopped = false;
@@ -107,6 +118,8 @@ static mha_status reverse_stack(mha_backward *b, size_t at, mha_err *err)
         MHA_TRY(deliver_stream(b, at, part, err));
         if (part > 0 || b->weights != NULL)
             MHA_TRY(reverse_part(b, at, part, err));
+        else
+            add_embedding(b, at);
     }
     return MHA_OK;
 }
@@ -127,10 +140,12 @@ mha_status mha_backward_run(mha_backward *b, mha_err *err)
     size_t last = f->m->stack_count - 1, from = 0;
     if (f->inputs == NULL)
         from = f->starts[mha_forward_part(f->m, last, f->m->stack[last].layers + 2)];
+    b->gathered = !f->readout->pooled;
     MHA_TRY(reverse_records(b, from, err));
     MHA_TRY(mha_readout_scatter(b, err));
+    b->gathered = false;
     MHA_TRY(reverse_stack(b, last, err));
-    if (last == 0)
+    if (last == 0 || b->direct != NULL) /* keys and values are no direct path */
         return MHA_OK;
     enter_encoder(b);
     return reverse_stack(b, 0, err);

@@ -13,7 +13,9 @@ typedef struct mha_backward {
     bool live[MHA_REGISTER_COUNT];
     size_t rows[MHA_REGISTER_COUNT], width[MHA_REGISTER_COUNT];
     double *gates; /* [documents of the batch, A, H] of the batch's first document on, or NULL */
-    const mha_watch *watch;            /* wants gradients of sites */
+    mha_direct *direct;     /* [documents of the batch]: along the residual stream only; or NULL */
+    bool gathered;          /* registers have one row a term: the read-out is being reversed */
+    const mha_watch *watch; /* wants gradients of sites */
     const struct mha_weights *weights; /* wants gradients of tensors, or NULL */
     bool deep;    /* something is wanted from below the lowest attention step of a stack */
     bool stopped; /* nothing is wanted from below what was reversed of this stack */

@@ -152,7 +152,16 @@ typedef struct mha_saved {
     float *q_in, *k_in;         /* ATTN with per-head norms: before them */
     float *lse;                 /* ATTN: [H, Nq] log-sum-exp of each row */
     float *up, *gate;           /* MLP: before the activation */
+    float *y;                   /* MLP, for the direct pass: what it gave */
 } mha_saved;
+
+/* What the tape is for: gradients of gates and sites, those of weights too, or the direct pass. */
+typedef enum mha_keeping {
+    MHA_KEEP_NOTHING,
+    MHA_KEEP_STEPS,
+    MHA_KEEP_SOURCES,
+    MHA_KEEP_DIRECT
+} mha_keeping;
 
 typedef struct mha_tape {
     mha_saved *step;
@@ -198,7 +207,8 @@ typedef struct mha_forward {
     struct mha_readout *readout; /* losses wanted instead of logits for probes, or NULL */
     mha_tape *tape;              /* NULL: nothing is kept */
     mha_saved *saved;            /* the current step's record, with a tape */
-    bool keep_sources;           /* the tape also keeps what weight gradients need */
+    mha_keeping keeping;         /* what the tape keeps */
+    float *embedded;             /* direct pass: X before the first block, kept by the tape */
     float **inputs;              /* [parts] X before every part is copied there, or NULL */
     size_t *starts;              /* [parts + 1] first record of every part and of the head */
     mha_tape *head_tape;         /* the tape from the read-out on, when blocks are not recorded */
@@ -235,11 +245,11 @@ double mha_plan_work(const mha_plan *p, const struct mha_model *m, const mha_doc
                      size_t count);
 /* MHA_ERR_NOMEM when `bytes` is over the engine's limit. */
 mha_status mha_plan_check(const mha_engine *e, uint64_t bytes, mha_err *err);
-/* Memory of a pass with gradients (of weights too: `sources`): the whole tape, or, when that is
+/* Memory of a pass with losses and what is kept for its reverse: the whole tape, or, when that is
  * over the limit, the tape of one block (*recompute). */
 mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_document *docs,
-                             size_t count, size_t tokens, bool gradient, bool sources,
-                             bool *recompute, mha_err *err);
+                             size_t count, size_t tokens, mha_keeping keeping, bool *recompute,
+                             mha_err *err);
 /* How many documents from `first` on form the next batch. Depends on the documents only. */
 size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, size_t tokens);
 /* Tokens of a document on the side of stack i. */

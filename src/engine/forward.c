@@ -159,15 +159,17 @@ size_t mha_forward_part(const struct mha_model *m, size_t at, uint32_t part)
 }
 
 /* Notes where a part's records start; or keeps X before it when the reverse pass will run it once
- * more. */
+ * more. The direct pass wants X before the first block in any case. */
 static mha_status begin_part(mha_forward *f, uint32_t part, mha_err *err)
 {
     size_t i = mha_forward_part(f->m, f->at, part);
     if (f->starts != NULL)
         f->starts[i] = f->tape->count;
+    size_t n = f->reg_rows[MHA_X] * f->reg_width[MHA_X];
+    if (f->starts != NULL && f->keeping == MHA_KEEP_DIRECT && part == 1)
+        return mha_tape_keep(f->tape, f->reg[MHA_X], n, &f->embedded, err);
     if (f->inputs == NULL || part == 0)
         return MHA_OK;
-    size_t n = f->reg_rows[MHA_X] * f->reg_width[MHA_X];
     void *p;
     MHA_TRY(mha_alloc_raw(&p, n, sizeof(float), err));
     memcpy(p, f->reg[MHA_X], n * sizeof(float));

@@ -5,6 +5,7 @@
  * it is reversed: one forward pass more, and the tape of one block instead of all. */
 #include "base/fail.h"
 #include "base/mem.h"
+#include "engine/direct.h"
 #include "engine/readout.h"
 #include "engine/tape.h"
 #include "engine/weights.h"
@@ -15,6 +16,7 @@ typedef struct losses {
     const mha_document *docs;
     size_t count;
     double *loss, *gates;
+    mha_direct *direct; /* NULL: gradients */
     size_t *hits;
     mha_watch watch;
     mha_weights *weights; /* NULL: none wanted */
@@ -33,6 +35,8 @@ static mha_status reverse(const losses *l, mha_forward *f, mha_err *err)
     const mha_watch nobody = {NULL, 0};
     const mha_step *logits = &f->m->head.step[f->m->head.count - 1];
     mha_backward b = {.f = f, .watch = &l->watch, .weights = l->weights, .deep = l->deep};
+    if (l->direct != NULL)
+        b.direct = l->direct + f->first_document;
     if (l->gates != NULL)
         b.gates = l->gates + f->first_document * f->m->info.attn_count * f->gate_stride;
     b.d[logits->src] = f->readout->d_source;
@@ -51,13 +55,21 @@ static size_t part_count(const struct mha_model *m)
     return n;
 }
 
+static mha_keeping keeping_of(const losses *l)
+{
+    return !l->gradient         ? MHA_KEEP_NOTHING
+           : l->direct != NULL  ? MHA_KEEP_DIRECT
+           : l->weights != NULL ? MHA_KEEP_SOURCES
+                                : MHA_KEEP_STEPS;
+}
+
 /* Readies the forward pass for being reversed: all records, or only what each part starts from. */
 static mha_status record(const losses *l, mha_forward *f, mha_tape *tape, mha_err *err)
 {
     void *p;
     if (!l->gradient)
         return MHA_OK;
-    f->keep_sources = l->weights != NULL;
+    f->keeping = keeping_of(l);
     if (l->recompute) {
         f->head_tape = tape;
         MHA_TRY(mha_alloc(&p, part_count(f->m), sizeof(float *), err));
@@ -75,6 +87,7 @@ static mha_status run_batch(const losses *l, mha_forward *f, mha_tape *tape, mha
     size_t first = f->first_document;
     mha_readout r = {.loss = l->loss + first,
                      .hits = l->hits != NULL ? l->hits + first : NULL,
+                     .direct = l->direct != NULL ? l->direct + first : NULL,
                      .weights = l->weights,
                      .gradient = l->gradient};
     mha_tape_clear(tape);
@@ -130,11 +143,13 @@ static mha_status run_all(losses *l, mha_err *err)
 {
     mha_engine *e = l->e;
     MHA_TRY(mha_readout_check_all(e, l->docs, l->count, err));
+    if (l->direct != NULL)
+        MHA_TRY(mha_direct_check(e->model, err));
     mha_plan plan;
     mha_plan_make(&plan, e->model, &l->watch, true);
     size_t tokens = l->gradient ? MHA_GRADIENT_TOKENS : MHA_BATCH_TOKENS;
-    MHA_TRY(mha_plan_gradient(&plan, e, l->docs, l->count, tokens, l->gradient, l->weights != NULL,
-                              &l->recompute, err));
+    MHA_TRY(
+        mha_plan_gradient(&plan, e, l->docs, l->count, tokens, keeping_of(l), &l->recompute, err));
     mha_tape tape = {.pool = e->pool};
     mha_status st = run_batches(l, &plan, tokens, &tape, err);
     mha_tape_release(&tape);
@@ -197,13 +212,19 @@ mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t c
                 .loss = out->loss,
                 .hits = out->hits,
                 .gates = out->gates,
+                .direct = out->direct,
                 .watch = {out->probes, out->probe_count},
-                .gradient = out->gates != NULL || reversed != 0 || out->weight_count > 0,
+                .gradient = out->gates != NULL || out->direct != NULL || reversed != 0 ||
+                            out->weight_count > 0,
                 .deep = deep,
                 .progress = progress,
                 .progress_context = progress_context};
     if (sites & mha_site_bit(MHA_SITE_LOGITS))
         return mha_fail(err, MHA_ERR_ARG, "logits are not handed out by a pass with losses");
+    if (l.direct != NULL && out->weight_count > 0)
+        return mha_fail(err, MHA_ERR_ARG, "a direct pass has no gradients of weights");
+    if (l.direct != NULL)
+        memset(l.direct, 0, count * sizeof *l.direct);
     if (l.gates != NULL)
         memset(l.gates, 0,
                count * e->model->info.attn_count * mha_engine_gate_heads(e) * sizeof(double));

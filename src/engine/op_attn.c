@@ -205,12 +205,14 @@ static mha_status keep_for_backward(mha_attention *t, const mha_rows *keys, mha_
     mha_saved *s = t->f->saved;
     size_t N = t->queries->total, HK = (size_t)t->a->heads * t->a->width;
     size_t GK = (size_t)t->a->kv_heads * t->a->width;
+    MHA_TRY(mha_tape_alloc(tape, N * HK, &s->z, err));
+    t->z = s->z;
+    if (t->f->keeping == MHA_KEEP_DIRECT)
+        return MHA_OK;
     MHA_TRY(mha_tape_keep(tape, t->q, N * HK, &s->q, err));
     MHA_TRY(mha_tape_keep(tape, t->k, keys->total * GK, &s->k, err));
     MHA_TRY(mha_tape_keep(tape, t->v, keys->total * GK, &s->v, err));
-    MHA_TRY(mha_tape_alloc(tape, N * HK, &s->z, err));
     MHA_TRY(mha_tape_alloc(tape, N * t->a->heads, &s->lse, err));
-    t->z = s->z;
     t->lse = s->lse;
     return MHA_OK;
 }

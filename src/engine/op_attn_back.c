@@ -1,7 +1,7 @@
 /* op_attn_back.c: ATTN reversed: output projection, gates, the row-block core, rotary and per-head
  * norms, projections. */
 #include "base/fail.h"
-#include "engine/backward.h"
+#include "engine/direct.h"
 #include "engine/edges.h"
 #include "engine/global.h"
 #include "engine/matmul.h"
@@ -37,7 +37,8 @@ typedef struct gate_job {
     const float *dz;
 } gate_job;
 
-/* One document: ∂L/∂gate of each head = Σ ⟨dz, z − fill⟩ over its rows, with z before the gate. */
+/* One document: ∂L/∂gate of each head = Σ ⟨dz, z − fill⟩ over its rows, with z before the gate; in
+ * a direct pass what the head wrote: Σ ⟨dz, gate·z + (1 − gate)·fill⟩. */
 static mha_status gate_gradients(void *context, size_t d, size_t worker, mha_err *err)
 {
     (void)worker;
@@ -48,16 +49,20 @@ static mha_status gate_gradients(void *context, size_t d, size_t worker, mha_err
     const mha_forward *f = b->f;
     const mha_document *doc = &f->docs[d];
     const float *fill = doc->fill != NULL ? doc->fill->z[s->attn] : NULL;
+    const float *gates = doc->gates != NULL ? doc->gates + s->attn * f->gate_stride : NULL;
     size_t K = j->t->a->width, H = j->t->a->heads, first = j->t->queries->offset[d];
     double *out = b->gates + (d * f->m->info.attn_count + s->attn) * f->gate_stride;
     for (size_t r = first; r < j->t->queries->offset[d + 1]; r++)
         for (size_t h = 0; h < H; h++) {
             size_t at = (r * H + h) * K;
-            out[h] += (double)f->k->dot[MHA_F32](j->dz + at, s->z + at, K);
+            double gate = gates != NULL ? (double)gates[h] : 1;
+            out[h] += (b->direct != NULL ? gate : 1) *
+                      (double)f->k->dot[MHA_F32](j->dz + at, s->z + at, K);
             if (fill == NULL)
                 continue;
             size_t row = doc->fill->rows == 1 ? 0 : r - first;
-            out[h] -= (double)f->k->dot[MHA_F32](j->dz + at, fill + (row * H + h) * K, K);
+            out[h] -= (b->direct != NULL ? gate - 1 : 1) *
+                      (double)f->k->dot[MHA_F32](j->dz + at, fill + (row * H + h) * K, K);
         }
     return MHA_OK;
 }
@@ -91,6 +96,8 @@ static mha_status output_back(const attn_back *t, float *dz, mha_err *err)
     const float *dy = b->d[t->s->step->dst];
     size_t HK = (size_t)a->heads * a->width;
     MHA_TRY(deliver(t, MHA_SITE_D_ATTN_OUT, dy, t->queries, 1, a->o.out, err));
+    if (b->direct != NULL)
+        mha_direct_add(b, MHA_DIRECT_BIAS, a->ob, 0, dy, t->s->rows, a->o.out);
     if (b->weights != NULL) {
         void *z;
         MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_Q, t->s->rows * HK, sizeof(float), &z, err));
@@ -267,6 +274,8 @@ static mha_status constant_back(const attn_back *t, mha_err *err)
     mha_backward *b = t->b;
     const float *dy = b->d[t->s->step->dst];
     MHA_TRY(deliver(t, MHA_SITE_D_ATTN_OUT, dy, t->queries, 1, t->a->o.out, err));
+    if (b->direct != NULL)
+        mha_direct_add(b, MHA_DIRECT_BIAS, t->a->ob, 0, dy, t->s->rows, t->a->o.out);
     MHA_TRY(mha_weights_linear(b->weights, &t->a->o, t->a->ob, dy, t->a->o.out, NULL, 0, t->s->rows,
                                err));
     mha_backward_used(b, t->s->step->dst);
@@ -294,6 +303,8 @@ mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err)
     MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DZ, s->rows * a->heads * a->width, sizeof(float),
                             &dz, err));
     MHA_TRY(output_back(&t, dz, err));
+    if (b->direct != NULL)
+        return MHA_OK;
     bool lowest = s->attn == 0 || b->f->m->info.attn[s->attn - 1].stack != stack;
     b->stopped = lowest && !b->deep; /* no gate lies below */
     if (b->stopped && !(t.sites & core_sites))

@@ -1,6 +1,6 @@
 /* op_linear.c: LINEAR and MLP: matrix products with what belongs to them. */
 #include "base/fail.h"
-#include "engine/backward.h"
+#include "engine/direct.h"
 #include "engine/matmul.h"
 #include "engine/tape.h"
 #include "engine/weights.h"
@@ -32,6 +32,8 @@ mha_status mha_op_linear_back(mha_backward *b, const mha_saved *s, mha_err *err)
     void *p;
     float *dx;
     const float *dy = b->d[s->step->dst];
+    if (b->direct != NULL)
+        mha_direct_add(b, MHA_DIRECT_BIAS, s->step->linear.b, 0, dy, s->rows, w->out);
     MHA_TRY(mha_weights_linear(b->weights, w, s->step->linear.b, dy, w->out, s->x, w->in, s->rows,
                                err));
     MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_LINEAR, s->rows * w->in, sizeof(float), &p, err));
@@ -96,7 +98,8 @@ mha_status mha_op_mlp(mha_forward *f, const mha_step *s, mha_err *err)
     if (a->gate.data != NULL)
         MHA_TRY(
             mha_scratch_get(f->e, MHA_SCRATCH_GATE, chunk * a->width, sizeof(float), &gate, err));
-    if (f->tape != NULL) {
+    bool recording = f->tape != NULL && f->keeping != MHA_KEEP_DIRECT;
+    if (recording) {
         MHA_TRY(mha_tape_alloc(f->tape, rows * a->width, &f->saved->up, err));
         if (gate != NULL)
             MHA_TRY(mha_tape_alloc(f->tape, rows * a->width, &f->saved->gate, err));
@@ -106,11 +109,13 @@ mha_status mha_op_mlp(mha_forward *f, const mha_step *s, mha_err *err)
     MHA_TRY(mha_register_make(f, s->dst, rows, D_out, &dst, err));
     for (size_t r = 0; r < rows; r += chunk) {
         size_t n = rows - r < chunk ? rows - r : chunk;
-        if (f->tape != NULL)
+        if (recording)
             MHA_TRY(mlp_chunk_recording(f, a, dst + r * D_out, src + r * D_in, n, r, up, err));
         else
             MHA_TRY(mlp_chunk(f, a, dst + r * D_out, src + r * D_in, n, up, gate, err));
     }
+    if (f->tape != NULL && f->keeping == MHA_KEEP_DIRECT)
+        return mha_tape_keep(f->tape, dst, rows * D_out, &f->saved->y, err);
     return MHA_OK;
 }
 
@@ -185,6 +190,12 @@ mha_status mha_op_mlp_back(mha_backward *b, const mha_saved *s, mha_err *err)
     size_t chunk = s->rows < MHA_MLP_ROWS ? s->rows : MHA_MLP_ROWS;
     if (s->step->dst == s->step->src && a->up.in != a->down.out)
         return mha_fail(err, MHA_ERR_INTERNAL, "mlp: in place with another width");
+    if (b->direct != NULL) {
+        mha_direct_add(b, MHA_DIRECT_MLP, s->y, a->down.out, b->d[s->step->dst], s->rows,
+                       a->down.out);
+        mha_backward_used(b, s->step->dst);
+        return MHA_OK;
+    }
     void *dh, *dg = NULL;
     float *dx;
     MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_DUP, chunk * a->width, sizeof(float), &dh, err));

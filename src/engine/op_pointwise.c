@@ -1,6 +1,6 @@
 /* op_pointwise.c: the ops that treat every row by itself: NORM, ACT, SCALE, ADD. */
 #include "base/fail.h"
-#include "engine/backward.h"
+#include "engine/direct.h"
 #include "engine/tape.h"
 #include "engine/weights.h"
 #include <math.h>
@@ -77,8 +77,23 @@ static mha_status norm_rows_back(void *context, mha_row_range rows, mha_err *err
     return MHA_OK;
 }
 
+static mha_status norm_rows_direct(void *context, mha_row_range rows, mha_err *err)
+{
+    (void)err;
+    const pointwise_back *p = context;
+    size_t n = p->s->width;
+    for (size_t r = rows.first; r < rows.first + rows.count; r++)
+        mha_direct_norm(p->dx + r * n, p->dy + r * n, p->s->x + r * n, &p->s->step->norm, n);
+    return MHA_OK;
+}
+
 mha_status mha_op_norm_back(mha_backward *b, const mha_saved *s, mha_err *err)
 {
+    if (b->direct != NULL) {
+        mha_direct_add(b, MHA_DIRECT_BIAS, s->step->norm.b, 0, b->d[s->step->dst], s->rows,
+                       s->width);
+        return run_back(b, s, norm_rows_direct, err);
+    }
     MHA_TRY(mha_weights_norm(b->weights, &s->step->norm, b->d[s->step->dst], s->x, s->rows, err));
     return run_back(b, s, norm_rows_back, err);
 }

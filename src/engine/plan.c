@@ -309,20 +309,25 @@ mha_status mha_plan_check(const mha_engine *e, uint64_t bytes, mha_err *err)
         (unsigned long long)bytes, (unsigned long long)e->memory_limit);
 }
 
-/* Floats that the tape keeps of one step for `rows` rows; `sources`: for weight gradients too. */
+/* Floats that the tape keeps of one step for `rows` rows. */
 static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64_t rows,
-                            bool sources)
+                            mha_keeping keeping)
 {
     const mha_attn_args *a = &s->attn;
-    uint64_t source = sources ? rows * m->width : 0;
+    uint64_t source = keeping == MHA_KEEP_SOURCES ? rows * m->width : 0;
+    bool direct = keeping == MHA_KEEP_DIRECT;
     switch (s->op) {
     case MHA_OP_NORM:
     case MHA_OP_ACT:
         return rows * s->width; /* neither changes it */
     case MHA_OP_ATTN:
+        if (direct)
+            return rows * a->width * a->heads;
         return source + rows * ((uint64_t)a->width * 2 * (a->heads + a->kv_heads) + a->heads) +
                (a->q_global.data != NULL ? 2 * rows * a->width * a->heads : 0);
     case MHA_OP_MLP:
+        if (direct)
+            return rows * s->width;
         return source + rows * s->mlp.width * (s->mlp.gate.data != NULL ? 2 : 1);
     case MHA_OP_LINEAR:
         return source;
@@ -332,11 +337,12 @@ static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64
 }
 
 mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_document *docs,
-                             size_t count, size_t tokens, bool gradient, bool sources,
-                             bool *recompute, mha_err *err)
+                             size_t count, size_t tokens, mha_keeping keeping, bool *recompute,
+                             mha_err *err)
 {
     const struct mha_model *m = e->model;
     uint64_t all = 0, block = 0, inputs = 0;
+    bool gradient = keeping != MHA_KEEP_NOTHING;
     mha_plan_cost(plan, e, docs, count);
     for (size_t first = 0, n; gradient && first < count; first += n) {
         n = mha_batch_count(docs, count, first, tokens);
@@ -348,7 +354,7 @@ mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_docu
             for (uint32_t l = 0; l < m->stack[at].layers; l++) {
                 uint64_t one = 0;
                 for (size_t i = 0; i < m->stack[at].block[l].count; i++)
-                    one += tape_floats(m, &m->stack[at].block[l].step[i], rows, sources);
+                    one += tape_floats(m, &m->stack[at].block[l].step[i], rows, keeping);
                 batch += one;
                 block = one > block ? one : block;
             }

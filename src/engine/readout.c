@@ -5,6 +5,7 @@
 #include "engine/readout.h"
 #include "base/fail.h"
 #include "base/mem.h"
+#include "engine/direct.h"
 #include "engine/matmul.h"
 #include "engine/weights.h"
 #include <math.h>
@@ -140,6 +141,7 @@ mha_status mha_readout_scatter(mha_backward *b, mha_err *err)
 typedef struct term {
     double loss;
     bool hit;
+    double value, bias; /* of a direct pass */
 } term;
 
 typedef struct logits_job {
@@ -180,7 +182,7 @@ static float softcap_slope(float s, float cap)
 /* Loss of a difference of logits; with `weight` != 0 s becomes its gradient times weight. */
 static term difference(float *s, size_t V, const mha_prediction *p, double weight, float cap)
 {
-    term out = {(double)s[p->against] - (double)s[p->id], s[p->id] > s[p->against]};
+    term out = {.loss = (double)s[p->against] - (double)s[p->id], .hit = s[p->id] > s[p->against]};
     if (weight == 0)
         return out;
     float d_id = softcap_slope(s[p->id], cap), d_against = softcap_slope(s[p->against], cap);
@@ -195,7 +197,7 @@ static term cross_entropy(const mha_kernels *k, float *s, size_t V, const mha_pr
                           double weight, float cap, float max)
 {
     double l, id = (double)s[p->id];
-    term out = {0, is_top(s, p->id, max)};
+    term out = {.hit = is_top(s, p->id, max)};
     if (weight != 0 && cap != 0) { /* the derivative of the softcap needs the logits themselves */
         double lse = 0;
         for (size_t v = 0; v < V; v++)
@@ -218,6 +220,14 @@ static term cross_entropy(const mha_kernels *k, float *s, size_t V, const mha_pr
     return out;
 }
 
+static term direct(float *s, size_t V, const mha_prediction *p, double weight, float cap, float max,
+                   const float *b)
+{
+    bool hit = p->against >= 0 ? s[p->id] > s[p->against] : is_top(s, p->id, max);
+    mha_direct_term t = mha_direct_read(s, V, p, weight, cap, max, b);
+    return (term){.loss = t.loss, .hit = hit, .value = t.value, .bias = t.bias};
+}
+
 static mha_status term_task(void *context, size_t i, size_t worker, mha_err *err)
 {
     (void)worker;
@@ -229,14 +239,17 @@ static mha_status term_task(void *context, size_t i, size_t worker, mha_err *err
     const mha_prediction *p = &doc->predict[t - r->first[d]];
     double weight = r->gradient ? 1.0 / (double)doc->predict_n : 0;
     float *s = j->logits + i * V, cap = j->a->softcap;
-    if (cap != 0)
+    if (cap != 0 && r->direct == NULL)
         k->softcap(s, V, cap);
     float max = k->max(s, V);
     if (!isfinite(max))
         return mha_fail(err, MHA_ERR_NUMERIC, "logits of document %zu: NaN or infinity",
                         j->f->first_document + d);
-    j->terms[t] = p->against >= 0 ? difference(s, V, p, weight, cap)
-                                  : cross_entropy(k, s, V, p, weight, cap, max);
+    if (r->direct != NULL)
+        j->terms[t] = direct(s, V, p, weight, cap, max, j->a->b);
+    else
+        j->terms[t] = p->against >= 0 ? difference(s, V, p, weight, cap)
+                                      : cross_entropy(k, s, V, p, weight, cap, max);
     return MHA_OK;
 }
 
@@ -250,6 +263,10 @@ static void sum_terms(const mha_forward *f, const term *terms)
         for (size_t t = r->first[d]; t < r->first[d + 1]; t++) {
             sum += terms[t].loss;
             hits += terms[t].hit;
+            if (r->direct != NULL) {
+                r->direct[d].value += terms[t].value;
+                r->direct[d].bias += terms[t].bias;
+            }
         }
         r->loss[d] = n > 0 ? sum / (double)n : (double)NAN;
         if (r->hits != NULL)

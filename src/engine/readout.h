@@ -13,6 +13,7 @@ typedef struct mha_readout {
     size_t terms;
     bool pooled;                       /* the head pools: one row a document */
     const struct mha_weights *weights; /* wants gradients of the read-out's tensors, or NULL */
+    mha_direct *direct;                /* [documents] reads logits for a direct pass, or NULL */
     bool gradient;                     /* leave ∂loss/∂source of LOGITS in `source` */
     float *d_source;                   /* [rows, D] or NULL */
 } mha_readout;

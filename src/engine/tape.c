@@ -86,7 +86,7 @@ mha_status mha_tape_keep(mha_tape *t, const float *src, size_t count, float **ou
 
 mha_status mha_tape_source(mha_forward *f, mha_register src, mha_err *err)
 {
-    if (f->tape == NULL || !f->keep_sources)
+    if (f->tape == NULL || f->keeping != MHA_KEEP_SOURCES)
         return MHA_OK;
     return mha_tape_keep(f->tape, f->reg[src], f->reg_rows[src] * f->reg_width[src], &f->saved->x,
                          err);

@@ -10,7 +10,7 @@ importance() {
 }
 three='2,7,8,9,10,3;5,6,7,8;9,3,1,4,4'
 echo "== every method"
-for method in gradient fisher ablate-zero ablate-mean ablate-resample all-but-one shapley l0; do
+for method in gradient fisher ablate-zero ablate-mean ablate-resample all-but-one shapley l0 dla; do
     echo "-- $method"
     importance gpt2-lm --ids "$three" --layers 1 --method "$method" | cut -d, -f 1-6,10
 done
@@ -40,7 +40,7 @@ importance bert-class --text 'the cat' --logit-diff LABEL_0,2 --heads 0.0
 importance t5 --ids 2,7,8,9,3 --target-ids 0,5,6 --heads 1.0
 importance shakespeare --text 'To be, or not to b' --logit-diff e,a --heads 0.0
 echo "== the same bytes whatever the threads, and nothing of the machine"
-for method in gradient ablate-zero ablate-resample shapley; do
+for method in gradient ablate-zero ablate-resample shapley dla; do
     "$MHA" importance shakespeare --text 'To be, or not to be' --text 'that is the question' \
         --method "$method" --format json -q --threads 1 >one.json
     "$MHA" importance shakespeare --text 'To be, or not to be' --text 'that is the question' \
@@ -48,6 +48,13 @@ for method in gradient ablate-zero ablate-resample shapley; do
     cmp one.json three.json
     grep -c "$PWD" one.json
 done
+echo "== direct attribution: its check, heads without a direct path"
+"$MHA" importance shakespeare --text 'To be, or not to b' --logit-diff e,a --method dla --heads 0.0-1 --format json -q |
+    sed -n 's/.*"completeness_error": \([0-9.]*e-0[6-9]\|0.0\).*/complete/p'
+"$MHA" importance t5 --ids 2,7,8,9,3 --target-ids 0,5,6 --heads 1.0 --method dla --format csv 2>note.txt |
+    cut -d, -f 1-5 | round
+sed 's/\(0.0e+00\|[0-9.]*e-[01][0-9]\) of/little of/' note.txt
+importance gpt2-lm --ids "$three" --layers 1 --unit layer --method dla,ablate-zero | cut -d, -f 1-6
 echo "== pictures"
 "$MHA" importance shakespeare --text 'To be, or not to be' -o chart.svg --caption caption.txt
 grep -c '<svg' chart.svg
@@ -70,6 +77,7 @@ try gpt2-lm --ids 2,7 --logit-diff 1,99
 try gpt2-lm --ids 2,7 --loss next --logit-diff 1,2
 try gpt2-lm --ids 2,7 --method ablate-resample
 try gpt2-lm --ids "$three" --method l0 --per-document
+try bert-mlm --text 'the [MASK] sat' --target 'the cat sat' --method dla
 try gpt2-lm --ids 2,7 --by-layer --per-document
 try gpt2-lm --ids 2,7 --method gradient,fisher -o x.png
 try gpt2-lm --ids 2,7 --by-layer --sort rank

@@ -13,32 +13,6 @@
 
 enum { DOCUMENTS = 3, TENSORS_MAX = 64 };
 
-/* The description of a family with `from` replaced by `to` wherever it stands. Freed by the caller
- * (mha_free).
- */
-static char *changed(const char *family, const char *from, const char *to)
-{
-    const char *root = getenv("MHA_ROOT");
-    char path[1024], *text = calloc(1, 1 << 16);
-    mha_buf out;
-    mha_buf_init(&out, 1 << 17);
-    snprintf(path, sizeof path, "%s/src/model/family/%s.family", root != NULL ? root : ".", family);
-    FILE *f = fopen(path, "r");
-    assert_true(f != NULL && text != NULL);
-    text[fread(text, 1, (1 << 16) - 1, f)] = 0;
-    fclose(f);
-    const char *at = text, *next;
-    assert_non_null(strstr(text, from));
-    while ((next = strstr(at, from)) != NULL) {
-        assert_int_equal(mha_buf_add(&out, at, (size_t)(next - at), NULL), MHA_OK);
-        assert_int_equal(mha_buf_adds(&out, to, NULL), MHA_OK);
-        at = next + strlen(from);
-    }
-    assert_int_equal(mha_buf_adds(&out, at, NULL), MHA_OK);
-    free(text);
-    return out.data;
-}
-
 static double difference(const subject *s, const subject_document *d, double *element)
 {
     double at = *element, sum = 0;
@@ -206,7 +180,7 @@ static void check_axis(void **state)
 {
     const axis *a = *state;
     subject s;
-    char *family = changed(a->family, a->from, a->to);
+    char *family = subject_family(a->family, a->from, a->to);
     subject_open(&s, a->model, family, 0);
     a->set(&s);
     check(a->what, a->model, &s);
@@ -217,7 +191,7 @@ static void check_axis(void **state)
 static void check_sinks(void **state)
 {
     subject s;
-    char *once = changed("bert", "scale=K^-0.5", "scale=K^-0.5 sinks=snk");
+    char *once = subject_family("bert", "scale=K^-0.5", "scale=K^-0.5 sinks=snk");
     char *slot = strstr(once, "  prologue");
     mha_buf family;
     mha_buf_init(&family, 1 << 17);

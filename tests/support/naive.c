@@ -141,6 +141,28 @@ void pass_nudge(pass *p, mha_site site, mha_kind kind, double *x, size_t stride,
         x[n->head * head_stride + n->row * stride + n->col] += n->by;
 }
 
+void pass_freeze(pass *p, naive_part part, double *x, size_t n)
+{
+    naive_frozen *f = p->n->frozen;
+    if (f == NULL)
+        return;
+    if (f->again) {
+        assert_true(f->at + n <= f->count);
+        memcpy(x, f->value + f->at, n * sizeof *x);
+        f->at += n;
+        if (f->silent & part && part != NAIVE_HEAD)
+            memset(x, 0, n * sizeof *x);
+        return;
+    }
+    if (f->count + n > f->capacity) {
+        f->capacity = 2 * (f->count + n);
+        f->value = realloc(f->value, f->capacity * sizeof *f->value);
+        assert_non_null(f->value);
+    }
+    memcpy(f->value + f->count, x, n * sizeof *x);
+    f->count += n;
+}
+
 void pass_hidden(pass *p, double *x, size_t rows, size_t D)
 {
     p->layer = 0;
@@ -152,6 +174,8 @@ void pass_hidden(pass *p, double *x, size_t rows, size_t D)
 void pass_logits(pass *p, double *logits, size_t rows, size_t classes)
 {
     double cap = p->n->logit_softcap;
+    p->out->uncapped = pass_memory(p, rows * classes);
+    memcpy(p->out->uncapped, logits, rows * classes * sizeof *logits);
     for (size_t i = 0; cap > 0 && i < rows * classes; i++)
         logits[i] = cap * tanh(logits[i] / cap);
     p->out->logits = logits;

@@ -16,6 +16,24 @@ typedef struct naive_tensor {
     double *value;
 } naive_tensor;
 
+/* What a pass writes into the residual stream, kept by one pass and given back by the next, so that
+ * the second is linear: branches are constants, norms keep their scale. In it parts can be silent,
+ * and what the logits then lack is what the part wrote. */
+typedef enum naive_part {
+    NAIVE_SCALE = 1, /* of every row of every norm */
+    NAIVE_EMBED = 2,
+    NAIVE_MLP = 4,
+    NAIVE_HEAD = 8
+} naive_part;
+
+typedef struct naive_frozen {
+    bool again;        /* the values are given back */
+    unsigned silent;   /* bit set of parts that are 0 */
+    size_t attn, head; /* HEAD: which one; attn SIZE_MAX: all */
+    double *value;
+    size_t count, capacity, at;
+} naive_frozen;
+
 typedef struct naive {
     mha_checkpoint *file;
     naive_tensor *tensor; /* every float tensor of the file; tests may change the values */
@@ -26,8 +44,9 @@ typedef struct naive {
     bool rope_pair;                     /* pairs (x[2i], x[2i+1]) */
     size_t window; /* |i − j| <= window/2, or i − window < j where causal */
     bool mean_pool;
-    bool parallel;   /* GPT-2: attention and MLP both read the block's input */
-    bool head_norms; /* GPT-2: ln_2 also norms q and k, all heads together */
+    bool parallel;        /* GPT-2: attention and MLP both read the block's input */
+    naive_frozen *frozen; /* NULL: nothing is kept */
+    bool head_norms;      /* GPT-2: ln_2 also norms q and k, all heads together */
 } naive;
 
 /* Adds `by` to one element of a site on the way: gradients of sites by central differences. Per
@@ -49,7 +68,8 @@ typedef struct naive_attention {
 typedef struct naive_result {
     double loss; /* mean over the document's terms */
     size_t hits;
-    double *logits; /* [rows, classes], NULL without a head */
+    double *logits;   /* [rows, classes], NULL without a head */
+    double *uncapped; /* the same before the softcap */
     size_t rows, classes;
     double *hidden; /* [T, D] after the last stack's final norm */
     size_t hidden_count;

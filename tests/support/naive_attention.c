@@ -2,6 +2,7 @@
 #include "support/naive_private.h"
 #include "support/test.h"
 #include <math.h>
+#include <string.h>
 
 /* How far j may lie from i. */
 static bool visible(const pass *p, const attend_options *o, size_t i, size_t j)
@@ -69,6 +70,20 @@ static void gate(const pass *p, const attend_options *o, double *z, size_t T)
             }
 }
 
+/* In a frozen pass z is what it was, but for the heads that are silent. */
+static void freeze(pass *p, const attend_options *o, double *z, size_t T)
+{
+    const naive_frozen *f = p->n->frozen;
+    size_t K = o->width, HK = o->heads * K;
+    pass_freeze(p, NAIVE_HEAD, z, T * HK);
+    if (f == NULL || !f->again || !(f->silent & NAIVE_HEAD))
+        return;
+    for (size_t i = 0; i < T; i++)
+        for (size_t h = 0; h < o->heads; h++)
+            if (f->attn == SIZE_MAX || (f->attn == p->out->attn_count && f->head == h))
+                memset(z + i * HK + h * K, 0, K * sizeof *z);
+}
+
 double *attend(pass *p, const attend_options *o, double *q, double *k, double *v, size_t T,
                size_t S)
 {
@@ -87,6 +102,7 @@ double *attend(pass *p, const attend_options *o, double *q, double *k, double *v
                     z[i * HK + h * K + d] += s[(h * T + i) * S + j] * v[j * GK + h / group * K + d];
     if (p->gates != NULL)
         gate(p, o, z, T);
+    freeze(p, o, z, T);
     pass_nudge(p, MHA_SITE_Z, o->kind, z, HK, K);
     assert_in_range(p->out->attn_count, 0, NAIVE_ATTN_MAX - 1);
     p->out->attn[p->out->attn_count++] = (naive_attention){o->heads, T, S, s};

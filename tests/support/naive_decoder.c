@@ -65,7 +65,9 @@ static void gpt2_block(pass *p, double *x, size_t T, size_t D, size_t H, size_t 
     b = p->n->parallel ? beside : norm_of(p, x, T, D, "ln_2");
     double *h = conv(p, b, T, D, F, "mlp.c_fc");
     activate(config_text(p->n, "activation_function", "gelu_new"), h, T * F);
-    add(x, conv(p, h, T, F, D, "mlp.c_proj"), T * D);
+    y = conv(p, h, T, F, D, "mlp.c_proj");
+    pass_freeze(p, NAIVE_MLP, y, T * D);
+    add(x, y, T * D);
     pass_nudge(p, MHA_SITE_RESID, MHA_SELF, x, D, 0);
 }
 
@@ -85,6 +87,7 @@ void naive_gpt2(pass *p)
         add(x + t * D, pos + t * D, D);
     }
     pass_nudge(p, MHA_SITE_EMBED, MHA_SELF, x, D, 0);
+    pass_freeze(p, NAIVE_EMBED, x, T * D);
     size_t layers = (size_t)config_number(n, "n_layer", 0);
     for (p->layer = 0; p->layer < layers; p->layer++)
         gpt2_block(p, x, T, D, H, F);
@@ -160,7 +163,9 @@ static double *mlp(const decoder *d, const double *x)
     activate(d->act, g, d->T * d->F);
     for (size_t i = 0; i < d->T * d->F; i++)
         g[i] *= u[i];
-    return linear(p, g, d->T, d->F, d->D, "layers.%u.mlp.down_proj", p->layer);
+    double *y = linear(p, g, d->T, d->F, d->D, "layers.%u.mlp.down_proj", p->layer);
+    pass_freeze(p, NAIVE_MLP, y, d->T * d->D);
+    return y;
 }
 
 static void llama_block(const decoder *d, double *x)
@@ -200,6 +205,7 @@ void naive_llama(pass *p)
     if (d.gemma)
         scale_by(x, d.T * d.D, sqrt((double)d.D));
     pass_nudge(p, MHA_SITE_EMBED, MHA_SELF, x, d.D, 0);
+    pass_freeze(p, NAIVE_EMBED, x, d.T * d.D);
     size_t layers = (size_t)config_number(n, "num_hidden_layers", 0);
     for (p->layer = 0; p->layer < layers; p->layer++)
         llama_block(&d, x);

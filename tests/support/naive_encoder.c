@@ -61,6 +61,7 @@ static double *block(const encoder *e, double *x)
     double *h = linear_at(e, x, D, e->F, e->name->up);
     activate(e->act, h, T * e->F);
     y = linear_at(e, h, e->F, D, e->name->down);
+    pass_freeze(p, NAIVE_MLP, y, T * D);
     add(y, x, T * D);
     x = norm_at(e, y, e->name->norm2);
     pass_nudge(p, MHA_SITE_RESID, MHA_SELF, x, D, 0);
@@ -87,6 +88,7 @@ static double *embed(const encoder *e)
     x = layer_norm(p, x, e->T, D, pass_tensor(p, true, "embeddings.LayerNorm.weight"),
                    pass_tensor(p, true, "embeddings.LayerNorm.bias"), e->eps);
     pass_nudge(p, MHA_SITE_EMBED, MHA_SELF, x, D, 0);
+    pass_freeze(p, NAIVE_EMBED, x, e->T * D);
     return x;
 }
 
@@ -106,6 +108,13 @@ static void classify(const encoder *e, const double *x)
     }
     activate(strcmp(e->type, "distilbert") == 0 ? "relu" : "tanh", y, D);
     pass_logits(p, linear(p, y, 1, D, C, "%s", last), 1, C);
+}
+
+static void classify_tokens(const encoder *e, const double *x)
+{
+    pass *p = e->p;
+    size_t C = (size_t)json_object_size(json_object_get(p->n->file->config, "id2label"));
+    pass_logits(p, linear(p, x, e->T, e->D, C, "classifier"), e->T, C);
 }
 
 static void predict_masked(const encoder *e, const double *x)
@@ -154,6 +163,8 @@ void naive_encoder(pass *p)
     const char *kind = json_is_string(arch) ? json_string_value(arch) : "";
     if (strstr(kind, "ForSequenceClassification") != NULL)
         classify(&e, x);
+    else if (strstr(kind, "ForTokenClassification") != NULL)
+        classify_tokens(&e, x);
     else if (strstr(kind, "ForMaskedLM") != NULL)
         predict_masked(&e, x);
 }

@@ -60,8 +60,10 @@ double *layer_norm(pass *p, const double *x, size_t rows, size_t n, const double
             mean += from[i] / (double)n;
         for (size_t i = 0; i < n; i++)
             variance += (from[i] - mean) * (from[i] - mean) / (double)n;
+        double scale = 1 / sqrt(variance + eps);
+        pass_freeze(p, NAIVE_SCALE, &scale, 1);
         for (size_t i = 0; i < n; i++)
-            y[r * n + i] = (from[i] - mean) / sqrt(variance + eps) * w[i] + b[i];
+            y[r * n + i] = (from[i] - mean) * scale * w[i] + b[i];
     }
     return y;
 }
@@ -74,8 +76,10 @@ double *rms_norm(pass *p, const double *x, size_t rows, size_t n, const double *
         double square = 0;
         for (size_t i = 0; i < n; i++)
             square += x[r * n + i] * x[r * n + i] / (double)n;
+        double scale = 1 / sqrt(square + eps);
+        pass_freeze(p, NAIVE_SCALE, &scale, 1);
         for (size_t i = 0; i < n; i++)
-            y[r * n + i] = x[r * n + i] / sqrt(square + eps) * (plus + w[i]);
+            y[r * n + i] = x[r * n + i] * scale * (plus + w[i]);
     }
     return y;
 }

@@ -27,6 +27,9 @@ const char *config_text(const naive *n, const char *key, const char *otherwise);
 void pass_nudge(pass *p, mha_site site, mha_kind kind, double *x, size_t stride,
                 size_t head_stride);
 
+/* Keeps x [n], or gives back what was kept, see naive_frozen. */
+void pass_freeze(pass *p, naive_part part, double *x, size_t n);
+
 /* ---- naive_math.c: y is new memory unless it says "in place" ---- */
 /* x[rows, in]·Wᵀ + b with NAME.weight [out, in] and NAME.bias where there is one. */
 double *linear(pass *p, const double *x, size_t rows, size_t in, size_t out, const char *format,

@@ -84,7 +84,9 @@ static void feed_forward(const t5 *m, double *x, size_t T, const char *place)
         for (size_t i = 0; i < T * m->F; i++)
             h[i] *= u[i];
     }
-    add(x, linear(p, h, T, m->F, m->D, "%s.DenseReluDense.wo", place), T * m->D);
+    double *y = linear(p, h, T, m->F, m->D, "%s.DenseReluDense.wo", place);
+    pass_freeze(p, NAIVE_MLP, y, T * m->D);
+    add(x, y, T * m->D);
 }
 
 static double *embed(const t5 *m, const int32_t *ids, size_t T)
@@ -94,6 +96,7 @@ static double *embed(const t5 *m, const int32_t *ids, size_t T)
     for (size_t t = 0; t < T; t++)
         add(x + t * m->D, tok + (size_t)ids[t] * m->D, m->D);
     pass_nudge(m->p, MHA_SITE_EMBED, MHA_SELF, x, m->D, 0);
+    pass_freeze(m->p, NAIVE_EMBED, x, T * m->D);
     return x;
 }
 

@@ -1,8 +1,10 @@
 /* subject.c: see subject.h. */
 #include "support/subject.h"
+#include "base/buf.h"
 #include "base/rng.h"
 #include "support/test.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +29,29 @@ void subject_open(subject *s, const char *name, const char *family, uint64_t mem
     }
     s->info = mha_model_info_get(s->m);
     s->heads = mha_engine_gate_heads(s->e);
+}
+
+char *subject_family(const char *family, const char *from, const char *to)
+{
+    const char *root = getenv("MHA_ROOT");
+    char path[1024], *text = calloc(1, 1 << 16);
+    mha_buf out;
+    mha_buf_init(&out, 1 << 17);
+    snprintf(path, sizeof path, "%s/src/model/family/%s.family", root != NULL ? root : ".", family);
+    FILE *f = fopen(path, "r");
+    assert_true(f != NULL && text != NULL);
+    text[fread(text, 1, (1 << 16) - 1, f)] = 0;
+    fclose(f);
+    const char *at = text, *next;
+    assert_non_null(strstr(text, from));
+    while ((next = strstr(at, from)) != NULL) {
+        assert_int_equal(mha_buf_add(&out, at, (size_t)(next - at), NULL), MHA_OK);
+        assert_int_equal(mha_buf_adds(&out, to, NULL), MHA_OK);
+        at = next + strlen(from);
+    }
+    assert_int_equal(mha_buf_adds(&out, at, NULL), MHA_OK);
+    free(text);
+    return out.data;
 }
 
 void subject_close(subject *s)

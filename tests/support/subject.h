@@ -21,6 +21,9 @@ typedef struct subject {
 /* family: text of a family description to use instead of the built-in one, or NULL. */
 void subject_open(subject *s, const char *name, const char *family, uint64_t memory);
 void subject_close(subject *s);
+/* The description of a family with `from` replaced by `to` wherever it stands. Freed by the caller
+ * (mha_free). */
+char *subject_family(const char *family, const char *from, const char *to);
 
 /* A document of its own: ids drawn by a fixed seed, terms of the model's usual loss, gates and
  * fills as asked. */
