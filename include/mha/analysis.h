@@ -207,7 +207,7 @@ typedef struct mha_importance_summary {
                            documents */
     double efficiency;  /* SHAPLEY: |Σ scores − (loss without units − loss)|, relative */
     double completeness; /* DLA: |Σ of all parts of the model − their value in the logits| over the
-                            largest of them, of the worst document */
+                            largest of them and of those logits, of the worst document */
     uint64_t multiply_adds, naive_multiply_adds; /* ABLATE_: as mha_ablation; 0: not counted */
 } mha_importance_summary;
 

@@ -112,6 +112,7 @@ typedef struct mha_weight_gradient {
  * value = all heads + embed + mlp + bias, but for rounding. */
 typedef struct mha_direct {
     double value; /* mean over the document's terms, as is every part */
+    double size;  /* of the logits that value is a difference of: the sum of both sides' means */
     double embed; /* what the first block reads */
     double mlp;   /* all MLPs together, with their own biases */
     double bias;  /* output projections, norms, linear steps and the read-out */

@@ -29,7 +29,7 @@ void mha_importance_take_gradient(mha_importance *m, size_t sample, const double
     }
 }
 
-/* |Σ parts − value| over the largest of them. */
+/* |Σ parts − value| over the largest of them and of the logits that they are part of. */
 static double incompleteness(const mha_direct *direct, const double *heads, size_t count)
 {
     double sum = direct->embed + direct->mlp + direct->bias;
@@ -38,7 +38,7 @@ static double incompleteness(const mha_direct *direct, const double *heads, size
         sum += heads[i];
         most = fmax(most, fabs(heads[i]));
     }
-    most = fmax(most, fabs(direct->value));
+    most = fmax(most, direct->size);
     return most > 0 ? fabs(sum - direct->value) / most : 0;
 }
 
@@ -52,7 +52,7 @@ static mha_status check_completeness(mha_importance_job *j, const mha_direct *di
         if (!(error <= COMPLETE))
             return mha_fail(err, MHA_ERR_NUMERIC,
                             "document %zu: the parts of the model do not sum to its logits: off by "
-                            "%.1e of the largest",
+                            "%.1e of them",
                             j->index[j->first + i], error);
     }
     return MHA_OK;

@@ -329,7 +329,7 @@ static void note_directness(const mha_importancetable *t)
             continue;
         for (size_t u = 0; u < count; u++)
             none += rows[u].score == 0;
-        mha_note(t->cli, "dla: all parts of the model sum to its logits within %.1e of the largest",
+        mha_note(t->cli, "dla: all parts of the model sum to its logits within %.1e",
                  mha_importance_summary_get(t->results[i])->completeness);
         if (none > 0)
             mha_note(t->cli,

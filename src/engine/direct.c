@@ -115,11 +115,12 @@ static mha_direct_term read_difference(float *s, size_t V, const mha_prediction 
 {
     double loss = capped(s[p->against], cap) - capped(s[p->id], cap);
     double value = (double)s[p->against] - (double)s[p->id];
+    double size = fabs((double)s[p->against]) + fabs((double)s[p->id]);
     double bias = bias_at(b, p->against) - bias_at(b, p->id);
     memset(s, 0, V * sizeof *s);
     s[p->id] -= (float)weight;
     s[p->against] += (float)weight;
-    return (mha_direct_term){loss, value * weight, bias * weight};
+    return (mha_direct_term){loss, value * weight, size * weight, bias * weight};
 }
 
 mha_direct_term mha_direct_read(float *s, size_t V, const mha_prediction *p, double weight,
@@ -128,11 +129,12 @@ mha_direct_term mha_direct_read(float *s, size_t V, const mha_prediction *p, dou
     if (p->against >= 0)
         return read_difference(s, V, p, weight, cap, b);
     double top = capped(max, cap), id = (double)s[p->id], own = capped(s[p->id], cap);
-    double sum = 0, value = 0, bias = 0;
+    double sum = 0, value = 0, size = 0, bias = 0;
     for (size_t v = 0; v < V; v++) {
         double e = exp(capped(s[v], cap) - top);
         sum += e;
         value += e * (double)s[v];
+        size += e * fabs((double)s[v]);
         bias += e * bias_at(b, (int32_t)v);
         s[v] = (float)e;
     }
@@ -140,5 +142,6 @@ mha_direct_term mha_direct_read(float *s, size_t V, const mha_prediction *p, dou
         s[v] = (float)((double)s[v] * weight / sum);
     s[p->id] -= (float)weight;
     return (mha_direct_term){top + log(sum) - own, weight * (value / sum - id),
+                             weight * (size / sum + fabs(id)),
                              weight * (bias / sum - bias_at(b, p->id))};
 }

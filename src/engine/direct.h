@@ -21,7 +21,9 @@ void mha_direct_norm(float *dx, const float *dy, const float *x, const mha_norm_
 /* One term read off its row of logits s [V] before any softcap. s becomes the direction in which
  * the logits are read, times weight: ∂(against − id), or softmax − 1_id of the capped logits. */
 typedef struct mha_direct_term {
-    double loss, value, bias; /* of the capped logits; ⟨direction, s⟩; ⟨direction, b⟩ */
+    double loss;        /* of the capped logits */
+    double value, size; /* ⟨direction, s⟩; |s| of its two sides, added */
+    double bias;        /* ⟨direction, b⟩ */
 } mha_direct_term;
 mha_direct_term mha_direct_read(float *s, size_t V, const mha_prediction *p, double weight,
                                 float cap, float max, const float *b);

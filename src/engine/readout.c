@@ -141,7 +141,7 @@ mha_status mha_readout_scatter(mha_backward *b, mha_err *err)
 typedef struct term {
     double loss;
     bool hit;
-    double value, bias; /* of a direct pass */
+    double value, size, bias; /* of a direct pass */
 } term;
 
 typedef struct logits_job {
@@ -225,7 +225,7 @@ static term direct(float *s, size_t V, const mha_prediction *p, double weight, f
 {
     bool hit = p->against >= 0 ? s[p->id] > s[p->against] : is_top(s, p->id, max);
     mha_direct_term t = mha_direct_read(s, V, p, weight, cap, max, b);
-    return (term){.loss = t.loss, .hit = hit, .value = t.value, .bias = t.bias};
+    return (term){.loss = t.loss, .hit = hit, .value = t.value, .size = t.size, .bias = t.bias};
 }
 
 static mha_status term_task(void *context, size_t i, size_t worker, mha_err *err)
@@ -265,6 +265,7 @@ static void sum_terms(const mha_forward *f, const term *terms)
             hits += terms[t].hit;
             if (r->direct != NULL) {
                 r->direct[d].value += terms[t].value;
+                r->direct[d].size += terms[t].size;
                 r->direct[d].bias += terms[t].bias;
             }
         }

@@ -53,7 +53,7 @@ echo "== direct attribution: its check, heads without a direct path"
     sed -n 's/.*"completeness_error": \([0-9.]*e-0[6-9]\|0.0\).*/complete/p'
 "$MHA" importance t5 --ids 2,7,8,9,3 --target-ids 0,5,6 --heads 1.0 --method dla --format csv 2>note.txt |
     cut -d, -f 1-5 | round
-sed 's/\(0.0e+00\|[0-9.]*e-[01][0-9]\) of/little of/' note.txt
+sed 's/\(0.0e+00\|[0-9.]*e-[01][0-9]\)$/little/' note.txt
 importance gpt2-lm --ids "$three" --layers 1 --unit layer --method dla,ablate-zero | cut -d, -f 1-6
 echo "== pictures"
 "$MHA" importance shakespeare --text 'To be, or not to be' -o chart.svg --caption caption.txt

@@ -20,15 +20,20 @@ typedef struct oracle {
     naive_frozen frozen;
     double *direction; /* [terms, classes] */
     double value;      /* ⟨direction, logits⟩ of the plain pass */
+    double size;       /* of the logits that it is a difference of */
 } oracle;
 
-static double along(const oracle *o, const naive_result *r)
+static double along(oracle *o, const naive_result *r)
 {
     double sum = 0;
+    o->size = 0;
     for (size_t t = 0; t < o->d->doc.predict_n; t++)
-        for (size_t v = 0; v < r->classes; v++)
-            sum += o->direction[t * r->classes + v] *
-                   r->uncapped[o->d->doc.predict[t].row * r->classes + v];
+        for (size_t v = 0; v < r->classes; v++) {
+            double s = r->uncapped[o->d->doc.predict[t].row * r->classes + v];
+            sum += o->direction[t * r->classes + v] * s;
+            double own = v == (size_t)o->d->doc.predict[t].id ? 1 / (double)o->d->doc.predict_n : 0;
+            o->size += (o->direction[t * r->classes + v] + 2 * own) * fabs(s);
+        }
     return sum;
 }
 
@@ -101,6 +106,7 @@ static void check_document(const subject *s, const subject_document *d, const mh
     double sum = 0, most = 0;
     oracle o;
     oracle_open(&o, s, d);
+    assert_true(fabs(direct->size - o.size) <= 1e-5 * (1 + o.size));
     assert_true(fabs(without(&o, 0, 0, 0) - o.value) <= 1e-12 * (1 + fabs(o.value)));
     for (size_t a = 0; a < s->info->attn_count; a++)
         for (size_t h = 0; h < s->info->attn[a].heads; h++, count++) {
