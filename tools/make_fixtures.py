@@ -264,6 +264,21 @@ def roberta_old():
     return weights, config
 
 
+def deberta_files():
+    """As the authors' own files are: a head that is not used, the unused table of positions, the
+    kinds of relative terms in one string, no class."""
+    weights, config = load("deberta-original")
+    width, length = config["hidden_size"], config["max_position_embeddings"]
+    weights["deberta.embeddings.position_embeddings.weight"] = torch.ones(length, width)
+    weights["deberta.embeddings.position_ids"] = torch.arange(length)[None]
+    weights["mask_predictions.dense.weight"] = torch.ones(width, width)
+    weights["mask_predictions.classifier.bias"] = torch.ones(1)
+    config["pos_att_type"] = "|".join(config["pos_att_type"])
+    for key in ("architectures", "dtype", "legacy", "pooler_hidden_size"):
+        del config[key]
+    return weights, config
+
+
 def gpt2_old():
     """The form of the first GPT-2 files: no prefix, the causal masks stored as "bias"."""
     weights, config = load("gpt2-lm")
@@ -309,6 +324,7 @@ FORMS = {
     "bert-tf": ("bert-mlm", bert_tf),
     "bert-base-prefixed": ("bert-base", bert_prefixed),
     "roberta-old": ("roberta-mlm", roberta_old),
+    "deberta-files": ("deberta-original", deberta_files),
     "gpt2-old": ("gpt2-lm", gpt2_old),
     "llama-rope3-old": ("llama-rope3", llama_old),
     "gemma3-old": ("gemma3", gemma3_old),

@@ -12,6 +12,7 @@
 #include "engine/matmul.h"
 #include "engine/weights.h"
 #include "kernel/gemm.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ uint32_t mha_relative_row(const mha_attn_args *a, int64_t d)
     return (uint32_t)(row < 0 ? 0 : row < 2 * span ? row : 2 * span - 1);
 }
 
-/* Distances from here on have the last row. */
+/* Rows change fastest at distance 0 and hardly ever beyond this one. */
 static int64_t farthest(const mha_attn_args *a)
 {
     int64_t span = a->rel.out / 2;
@@ -173,6 +174,7 @@ static tile tile_of(const mha_relative *r, const mha_relative_block *b, size_t a
     t.row = r->row + r->zero + b->query - (b->key + at);
     t.first = *(t.row - (t.keys - 1));
     t.rows = t.row[b->rows - 1] - t.first + 1;
+    assert(t.rows <= r->most);
     t.c = memory_of(r, worker);
     t.p = t.c + MHA_BLOCK_ROWS * r->most;
     return t;

@@ -10,7 +10,7 @@
 enum { COUNT = 90 }; /* about 1,500 tokens: more than one batch */
 
 static char models[][24] = {"bert-mlm", "bert-class", "gpt2-lm", "llama-gqa.gguf",
-                            "gemma3",   "t5",         "qwen3"};
+                            "gemma3",   "t5",         "qwen3",   "deberta-mlm"};
 
 typedef struct corpus {
     subject_document made[COUNT];

@@ -6,13 +6,34 @@
 #include <math.h>
 #include <stdlib.h>
 
-static char models[][24] = {
-    "bert-mlm",       "bert-class",       "bert-tf",   "roberta-mlm",    "roberta-class",
-    "distilbert-mlm", "distilbert-class", "gpt2-lm",   "gpt2-inverse",   "gpt2-class",
-    "gpt2-f16",       "gpt2-lm.gguf",     "llama-gqa", "llama-gqa.gguf", "llama-bf16",
-    "llama-rope3",    "mistral",          "qwen2",     "qwen3",          "qwen3.gguf",
-    "gemma3",         "gemma3.gguf",      "t5",        "t5-gated",       "t5-resaved",
-};
+static char models[][24] = {"bert-mlm",
+                            "bert-class",
+                            "bert-tf",
+                            "roberta-mlm",
+                            "roberta-class",
+                            "distilbert-mlm",
+                            "distilbert-class",
+                            "gpt2-lm",
+                            "gpt2-inverse",
+                            "gpt2-class",
+                            "gpt2-f16",
+                            "gpt2-lm.gguf",
+                            "llama-gqa",
+                            "llama-gqa.gguf",
+                            "llama-bf16",
+                            "llama-rope3",
+                            "mistral",
+                            "qwen2",
+                            "qwen3",
+                            "qwen3.gguf",
+                            "gemma3",
+                            "gemma3.gguf",
+                            "t5",
+                            "t5-gated",
+                            "t5-resaved",
+                            "deberta-mlm",
+                            "deberta-class",
+                            "deberta-original"};
 
 /* Of gates and, in *loss_error, of losses. */
 static double check(const subject *s, const subject_document *docs, size_t count,
@@ -81,12 +102,13 @@ static void check_long(void **state)
 
 int main(void)
 {
-    enum { MODELS = sizeof models / sizeof models[0] };
-    static char long_models[][16] = {"llama-rope3", "mistral", "gemma3", "t5"};
-    struct CMUnitTest tests[MODELS + 4];
+    enum { MODELS = sizeof models / sizeof models[0], LONG = 6 };
+    static char long_models[][20] = {"llama-rope3", "mistral",     "gemma3",
+                                     "t5",          "deberta-mlm", "deberta-original"};
+    struct CMUnitTest tests[MODELS + LONG];
     for (size_t i = 0; i < MODELS; i++)
         tests[i] = (struct CMUnitTest){models[i], check_model, NULL, NULL, models[i]};
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < LONG; i++)
         tests[MODELS + i] =
             (struct CMUnitTest){"several row blocks", check_long, NULL, NULL, long_models[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);

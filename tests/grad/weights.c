@@ -13,11 +13,28 @@
 
 enum { TENSORS_MAX = 128, DOCUMENTS = 3 };
 
-static char models[][24] = {
-    "bert-mlm",       "bert-class", "roberta-mlm", "roberta-class", "distilbert-class",
-    "distilbert-mlm", "gpt2-lm",    "gpt2-class",  "gpt2-f16",      "llama-gqa",
-    "llama-rope3",    "mistral",    "llama-bf16",  "qwen2",         "qwen3",
-    "gemma3",         "t5",         "t5-gated",    "t5-resaved"};
+static char models[][24] = {"bert-mlm",
+                            "bert-class",
+                            "roberta-mlm",
+                            "roberta-class",
+                            "distilbert-class",
+                            "distilbert-mlm",
+                            "gpt2-lm",
+                            "gpt2-class",
+                            "gpt2-f16",
+                            "llama-gqa",
+                            "llama-rope3",
+                            "mistral",
+                            "llama-bf16",
+                            "qwen2",
+                            "qwen3",
+                            "gemma3",
+                            "t5",
+                            "t5-gated",
+                            "t5-resaved",
+                            "deberta-mlm",
+                            "deberta-class",
+                            "deberta-original"};
 
 typedef struct wanted {
     mha_weight_gradient list[TENSORS_MAX];
@@ -313,7 +330,8 @@ static void refusals(void **state)
 int main(void)
 {
     static fixture_models all;
-    static char summed[][16] = {"bert-mlm", "gpt2-lm", "qwen3", "t5-gated"};
+    static char summed[][16] = {"bert-mlm", "gpt2-lm",     "qwen3",
+                                "t5-gated", "deberta-mlm", "deberta-class"};
     static struct CMUnitTest tests[64];
     size_t n = 0;
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(refusals);

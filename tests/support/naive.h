@@ -1,7 +1,8 @@
 /* naive.h: an independent forward pass in double precision: plain loops over tensors that are
  * looked up by their names in the file, and config keys read where they are needed. It shares
  * nothing with the model binding and the engine, so that both can be tested against it. BERT,
- * RoBERTa, DistilBERT, GPT-2, Llama, Mistral, Qwen2, Qwen3, Gemma 3, T5; safetensors only. */
+ * RoBERTa, DistilBERT, DeBERTa, GPT-2, Llama, Mistral, Qwen2, Qwen3, Gemma 3, T5; safetensors only.
+ */
 #ifndef MHA_TEST_NAIVE_H
 #define MHA_TEST_NAIVE_H
 

@@ -15,6 +15,24 @@ static bool visible(const pass *p, const attend_options *o, size_t i, size_t j)
     return window == 0 || (j > i ? j - i : i - j) <= window / 2;
 }
 
+/* One head's relative terms of query i and key j. */
+static double relative(const attend_options *o, const double *q, const double *k, size_t h,
+                       size_t i, size_t j, size_t S)
+{
+    size_t K = o->width, H = o->heads;
+    if (o->rel_row == NULL)
+        return 0;
+    size_t row = (size_t)o->rel_row[i * S + j];
+    double sum = 0;
+    for (size_t d = 0; d < K; d++) {
+        if (o->rel_k != NULL)
+            sum += q[(i * H + h) * K + d] * o->rel_k[(row * H + h) * K + d];
+        if (o->rel_q != NULL)
+            sum += o->rel_q[(row * H + h) * K + d] * k[(j * H + h) * K + d];
+    }
+    return sum;
+}
+
 static void score_rows(pass *p, const attend_options *o, const double *q, const double *k, size_t T,
                        size_t S, double *s)
 {
@@ -25,7 +43,7 @@ static void score_rows(pass *p, const attend_options *o, const double *q, const 
                 double *to = &s[(h * T + i) * S + j], sum = 0;
                 for (size_t d = 0; d < K; d++)
                     sum += q[(i * o->heads + h) * K + d] * k[(j * o->kv_heads + h / group) * K + d];
-                *to = sum * o->scale;
+                *to = (sum + relative(o, q, k, h, i, j, S)) * o->scale;
                 if (p->n->attn_softcap > 0)
                     *to = p->n->attn_softcap * tanh(*to / p->n->attn_softcap);
                 if (o->bias != NULL)

@@ -1,10 +1,10 @@
-/* naive_encoder.c: BERT, RoBERTa and DistilBERT, each by the names in its own files. */
+/* naive_encoder.c: BERT, RoBERTa, DistilBERT and DeBERTa, each by the names in its own files. */
 #include "support/naive_private.h"
 #include "support/test.h"
 #include <math.h>
 #include <string.h>
 
-/* The same parts under three sets of names. */
+/* The same parts under several sets of names. */
 typedef struct names {
     const char *prefix, *block;
     const char *q, *k, *v, *o, *norm1, *up, *down, *norm2;
@@ -20,6 +20,16 @@ static const names bert = {"bert.",
                            "intermediate.dense",
                            "output.dense",
                            "output.LayerNorm"};
+static const names deberta = {"deberta.",
+                              "encoder.layer",
+                              "attention.self.query_proj",
+                              "attention.self.key_proj",
+                              "attention.self.value_proj",
+                              "attention.output.dense",
+                              "attention.output.LayerNorm",
+                              "intermediate.dense",
+                              "output.dense",
+                              "output.LayerNorm"};
 static const names distil = {"distilbert.",      "transformer.layer", "attention.q_lin",
                              "attention.k_lin",  "attention.v_lin",   "attention.out_lin",
                              "sa_layer_norm",    "ffn.lin1",          "ffn.lin2",
@@ -52,6 +62,8 @@ static double *block(const encoder *e, double *x)
     size_t T = e->T, D = e->D, K = D / e->H;
     attend_options o = {.heads = e->H, .kv_heads = e->H, .width = K, .kind = MHA_SELF};
     o.scale = 1 / sqrt((double)K);
+    if (e->name == &deberta)
+        naive_relative(p, &o, T, D, e->eps);
     double *q = linear_at(e, x, D, D, e->name->q), *k = linear_at(e, x, D, D, e->name->k);
     double *v = linear_at(e, x, D, D, e->name->v), *z = attend(p, &o, q, k, v, T, T);
     double *y = linear_at(e, z, D, D, e->name->o);
@@ -76,12 +88,14 @@ static double *embed(const encoder *e)
     if (strcmp(e->type, "roberta") == 0)
         shift = (size_t)config_number(p->n, "pad_token_id", 1) + 1;
     const double *tok = pass_tensor(p, true, "embeddings.word_embeddings.weight");
-    const double *pos = pass_tensor(p, true, "embeddings.position_embeddings.weight");
+    const double *pos =
+        pass_tensor(p, e->name != &deberta, "embeddings.position_embeddings.weight");
     const double *typ = pass_tensor(p, false, "embeddings.token_type_embeddings.weight");
     double *x = pass_memory(p, e->T * D);
     for (size_t t = 0; t < e->T; t++) {
         add(x + t * D, tok + (size_t)doc->ids[t] * D, D);
-        add(x + t * D, pos + (t + shift) * D, D);
+        if (pos != NULL)
+            add(x + t * D, pos + (t + shift) * D, D);
         if (typ != NULL)
             add(x + t * D, typ + (doc->types != NULL ? doc->types[t] : 0) * D, D);
     }
@@ -98,7 +112,7 @@ static void classify(const encoder *e, const double *x)
     size_t D = e->D, C = (size_t)json_object_size(json_object_get(p->n->file->config, "id2label"));
     double *y = pass_pool(p, x, e->T, D, false);
     const char *last = "classifier";
-    if (strcmp(e->type, "bert") == 0)
+    if (strcmp(e->type, "bert") == 0 || e->name == &deberta)
         y = linear(p, y, 1, D, D, "pooler.dense");
     else if (strcmp(e->type, "distilbert") == 0)
         y = linear(p, y, 1, D, D, "pre_classifier");
@@ -106,7 +120,8 @@ static void classify(const encoder *e, const double *x)
         y = linear(p, y, 1, D, D, "classifier.dense");
         last = "classifier.out_proj";
     }
-    activate(strcmp(e->type, "distilbert") == 0 ? "relu" : "tanh", y, D);
+    const char *act = e->name == &distil ? "relu" : "tanh";
+    activate(config_text(p->n, "pooler_hidden_act", act), y, D);
     pass_logits(p, linear(p, y, 1, D, C, "%s", last), 1, C);
 }
 
@@ -119,17 +134,21 @@ static void classify_tokens(const encoder *e, const double *x)
 
 static void predict_masked(const encoder *e, const double *x)
 {
-    static const char *const parts[3][4] = {
+    static const char *const parts[4][4] = {
         {"cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm",
          "cls.predictions.decoder.weight", "cls.predictions.bias"},
         {"lm_head.dense", "lm_head.layer_norm", "lm_head.decoder.weight", "lm_head.bias"},
-        {"vocab_transform", "vocab_layer_norm", "vocab_projector.weight", "vocab_projector.bias"}};
+        {"vocab_transform", "vocab_layer_norm", "vocab_projector.weight", "vocab_projector.bias"},
+        {"lm_predictions.lm_head.dense", "lm_predictions.lm_head.LayerNorm",
+         "lm_predictions.lm_head.decoder.weight", "lm_predictions.lm_head.bias"}};
     pass *p = e->p;
     size_t D = e->D, V = (size_t)config_number(p->n, "vocab_size", 0), which = 0;
     if (strcmp(e->type, "roberta") == 0)
         which = 1;
     else if (strcmp(e->type, "distilbert") == 0)
         which = 2;
+    else if (e->name == &deberta && config_number(p->n, "legacy", 1) == 0)
+        which = 3;
     const char *const *name = parts[which];
     double *y = linear(p, x, e->T, D, D, "%s", name[0]);
     activate(which == 1 ? "gelu" : e->act, y, e->T * D);
@@ -146,7 +165,7 @@ void naive_encoder(pass *p)
     const naive *n = p->n;
     encoder e = {.p = p, .type = config_text(n, "model_type", ""), .T = p->doc->n};
     bool d = strcmp(e.type, "distilbert") == 0;
-    e.name = d ? &distil : &bert;
+    e.name = d ? &distil : strcmp(e.type, "deberta-v2") == 0 ? &deberta : &bert;
     e.D = (size_t)config_number(n, d ? "dim" : "hidden_size", 0);
     e.H = (size_t)config_number(n, d ? "n_heads" : "num_attention_heads", 0);
     e.F = (size_t)config_number(n, d ? "hidden_dim" : "intermediate_size", 0);

@@ -60,13 +60,19 @@ typedef struct attend_options {
     bool causal;
     size_t window;      /* causal: i − window < j; 0: none */
     const double *bias; /* [H, T, S] or NULL */
+    /* score += scale·(q·rel_k[row] + rel_q[row]·k) with rel_row [T, S]; or NULL */
+    const double *rel_k, *rel_q, *rel_row;
 } attend_options;
 /* Gated z [T, H·K] from q [T, H·K], k, v [S, G·K]. Nudges q, k, v, scores, pattern, z. */
 double *attend(pass *p, const attend_options *o, double *q, double *k, double *v, size_t T,
                size_t S);
 
+/* ---- naive_relative.c ---- */
+/* DeBERTa's scale and relative terms for self-attention over T tokens. */
+void naive_relative(pass *p, attend_options *o, size_t T, size_t D, double eps);
+
 /* ---- families ---- */
-void naive_encoder(pass *p); /* BERT, RoBERTa, DistilBERT */
+void naive_encoder(pass *p); /* BERT, RoBERTa, DistilBERT, DeBERTa */
 void naive_gpt2(pass *p);
 void naive_llama(pass *p); /* and its relatives */
 void naive_t5(pass *p);
