@@ -399,6 +399,17 @@ def albert(proto):
     write(path, cases)
 
 
+def deberta(proto):
+    """Special pieces of the model's own names; the mask stands behind all of them."""
+    config = {"config.json": {"model_type": "deberta-v2"}}
+    path = spm_directory(
+        "deberta-spm", "spm.model", proto, {"do_lower_case": False, "vocab_type": "spm"}, config
+    )
+    specials = {"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[UNK]": 3, "[MASK]": len(proto.pieces)}
+    splitter = Splitter(proto, specials)
+    write(path, [spm_case(splitter, s, [1], [2]) for s in short_strings(["[MASK]", "[SEP]"])])
+
+
 # --- tokenizer.json of the same models -------------------------------------------------------------
 
 
@@ -695,6 +706,12 @@ def main():
     fairseq(fairseq_like)
     marian(fairseq_like, train("bpe", 400, character_coverage=0.98, normalization_rule_name="identity"))
     albert(fairseq_like)
+    names = dict(pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
+    deberta(
+        train(
+            "unigram", 500, character_coverage=0.98, pad_id=0, bos_id=1, eos_id=2, unk_id=3, **names
+        )
+    )
     unigram_forms(unigram)
     bpe_forms(bpe)
     word_level()

@@ -179,7 +179,7 @@ static void test_directories(void **state)
         "smollm",       "bloom",       "falcon", "gpt4o",     "clip",     "t5",
         "xlmr",         "albert",      "nmt",    "llama2",    "mistral",  "gemma",
         "wordlevel",    "fixedlength", "t5-spm", "llama-spm", "xlmr-spm", "mbart-spm",
-        "albert-spm",   "marian",      "byt5",   "esm",
+        "albert-spm",   "deberta-spm", "marian", "byt5",      "esm",
     };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         check_directory(own[i], own[i]);
