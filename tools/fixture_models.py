@@ -422,6 +422,21 @@ MODELS = {
         (4, 19),
         torch.float32,
     ),
+    "deberta-conv": (
+        "DebertaV2ForMaskedLM",
+        tf.DebertaV2Config(
+            **dict(
+                DEBERTA,
+                hidden_size=14,
+                num_attention_heads=2,
+                conv_kernel_size=3,
+                conv_act="gelu",
+                norm_rel_ebd="none",
+            )
+        ),
+        (2, 17),
+        torch.float32,
+    ),
     "deberta-plain": (
         "DebertaV2Model",
         tf.DebertaV2Config(

@@ -36,6 +36,7 @@ DETAILED = (
     "mpnet-class",
     "deberta-mlm",
     "deberta-class",
+    "deberta-conv",
     "bart",
     "longformer-mlm",
     "big-bird-class",
@@ -97,6 +98,13 @@ def keep_streams(model):
                 streams[short].append(x)
 
             hooks.append(model.get_submodule(name).register_forward_hook(keep))
+        for module in reference_encoders.behind_first_block(model):
+
+            def replace(module, args, out, short=short):
+                out.retain_grad()
+                streams[short][0] = out
+
+            hooks.append(module.register_forward_hook(replace))
     return streams, hooks
 
 

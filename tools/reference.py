@@ -375,6 +375,12 @@ def run(model, inputs):
                 )
             )
             hooks.append(block.register_forward_hook(functools.partial(keep_next, short=short)))
+        for module in reference_encoders.behind_first_block(model):
+            hooks.append(
+                module.register_forward_hook(
+                    lambda m, a, out, s=short: streams.__setitem__(f"{s}.0.resid", out)
+                )
+            )
         base = getattr(model.base_model, part) if part else model.base_model
         base = base.decoder if model.config.model_type == "opt" else base
         hooks.append(

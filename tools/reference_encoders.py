@@ -122,6 +122,11 @@ def full(record, module, x):
     return z.flatten(-2), None
 
 
+def behind_first_block(model):
+    """Modules that still belong to the first block of the program: DeBERTa's convolution."""
+    return [m for m in model.modules() if isinstance(m, deberta_code.ConvLayer)]
+
+
 @contextlib.contextmanager
 def own_attention(model, record):
     """While active the families above run their dense form, through `record`."""

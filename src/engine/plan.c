@@ -213,7 +213,8 @@ static void step_cost(cost *c, const struct mha_model *m, const mha_step *s, siz
         mlp_cost(c, &s->mlp, rows);
         break;
     case MHA_OP_CONV:
-        rows = b->count * s->conv.rows;
+        if (s->conv.kind != MHA_CONV_TOKENS)
+            rows = b->count * s->conv.rows;
         need(c, registers[s->dst], rows * s->conv.w.out);
         need(c, MHA_SCRATCH_LINEAR, rows * s->conv.w.out);
         c->multiply_adds += matrix(&s->conv.w, rows);
@@ -330,6 +331,7 @@ static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64
             return rows * s->width;
         return source + rows * s->mlp.width * (s->mlp.gate.data != NULL ? 2 : 1);
     case MHA_OP_LINEAR:
+    case MHA_OP_CONV:
         return source;
     default:
         return 0;

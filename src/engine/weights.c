@@ -45,6 +45,9 @@ static parts parts_of(const mha_step *s)
     case MHA_OP_EMBED:
         return s->embed.kind == MHA_EMBED_NODE ? (parts){{NULL}, {NULL}}
                                                : (parts){{&s->embed.table}, {NULL}};
+    case MHA_OP_CONV:
+        return s->conv.kind == MHA_CONV_TOKENS ? (parts){{&s->conv.w}, {s->conv.b}}
+                                               : (parts){{NULL}, {NULL}};
     case MHA_OP_LINEAR:
         return (parts){{&s->linear.w}, {s->linear.b}};
     case MHA_OP_NORM:

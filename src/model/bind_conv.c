@@ -22,12 +22,30 @@ static mha_status check_filter(const mha_binder *b, const mha_spec_step *s, cons
     return MHA_OK;
 }
 
+/* Filters over the tokens around each one: every row keeps its place. */
+static mha_status bind_tokens(mha_binder *b, const mha_spec_step *s, mha_conv_args *a)
+{
+    a->kind = MHA_CONV_TOKENS;
+    a->channels = b->width[s->src];
+    a->height = 1;
+    MHA_TRY(check_filter(b, s, a));
+    if (a->stride != 1 || a->size % 2 == 0 || a->pad != a->size / 2)
+        return mha_bind_misfit(b, s,
+                               "size=%u stride=%u pad=%u: in a block filters have an odd size, "
+                               "stride 1 and half of their size as padding",
+                               a->size, a->stride, a->pad);
+    b->width[s->dst] = a->w.out;
+    return MHA_OK;
+}
+
 mha_status mha_bind_conv(mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
     mha_conv_args *a = &d->step.conv;
     mha_signal_info *f = &b->model->info.signal;
     bool patches = strcmp(s->op->name, "patches") == 0, frames = strcmp(s->op->name, "frames") == 0;
     uint64_t rows;
+    if (b->layer >= 0 && !patches && !frames)
+        return bind_tokens(b, s, a);
     a->kind = patches ? MHA_CONV_PATCHES : frames ? MHA_CONV_FRAMES : MHA_CONV_ROWS;
     if (b->layer >= 0 || b->model->stack_count != 1)
         return mha_bind_misfit(b, s, "belongs into the prologue of the first stack");

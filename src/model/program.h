@@ -88,10 +88,12 @@ typedef struct mha_embed_args {
 typedef enum mha_conv_kind {
     MHA_CONV_PATCHES, /* one row a patch of a picture, line by line */
     MHA_CONV_FRAMES,  /* one row a step of [channels, length] features */
-    MHA_CONV_ROWS     /* one row a step of src */
+    MHA_CONV_ROWS,    /* one row a step of src */
+    MHA_CONV_TOKENS   /* in a block: over each document's rows of src, as many as before */
 } mha_conv_kind;
 
-/* All documents have the same numbers of rows: they follow from the model. */
+/* All documents have the same numbers of rows, which follow from the model; but for TOKENS, whose
+ * width, rows and skip are 0. */
 typedef struct mha_conv_args {
     mha_conv_kind kind;
     mha_weight w; /* [D, channels·size·size], or [D, channels·size] */

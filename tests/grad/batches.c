@@ -9,8 +9,8 @@
 
 enum { COUNT = 90 }; /* about 1,500 tokens: more than one batch */
 
-static char models[][24] = {"bert-mlm", "bert-class", "gpt2-lm", "llama-gqa.gguf",
-                            "gemma3",   "t5",         "qwen3",   "deberta-mlm"};
+static char models[][24] = {"bert-mlm", "bert-class", "gpt2-lm",     "llama-gqa.gguf", "gemma3",
+                            "t5",       "qwen3",      "deberta-mlm", "deberta-conv"};
 
 typedef struct corpus {
     subject_document made[COUNT];

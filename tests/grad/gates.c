@@ -33,7 +33,8 @@ static char models[][24] = {"bert-mlm",
                             "t5-resaved",
                             "deberta-mlm",
                             "deberta-class",
-                            "deberta-original"};
+                            "deberta-original",
+                            "deberta-conv"};
 
 /* Of gates and, in *loss_error, of losses. */
 static double check(const subject *s, const subject_document *docs, size_t count,

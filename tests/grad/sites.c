@@ -13,11 +13,11 @@
 
 #define REVERSED (((1u << MHA_SITE_ALL_COUNT) - 1) ^ ((1u << MHA_SITE_COUNT) - 1))
 
-static char models[][24] = {"bert-mlm",     "bert-class", "distilbert-mlm", "roberta-class",
-                            "gpt2-lm",      "gpt2-class", "llama-gqa",      "llama-gqa.gguf",
-                            "mistral",      "qwen2",      "qwen3",          "gemma3",
-                            "gemma3.gguf",  "t5",         "t5-gated",       "deberta-mlm",
-                            "deberta-class"};
+static char models[][24] = {"bert-mlm",      "bert-class",  "distilbert-mlm", "roberta-class",
+                            "gpt2-lm",       "gpt2-class",  "llama-gqa",      "llama-gqa.gguf",
+                            "mistral",       "qwen2",       "qwen3",          "gemma3",
+                            "gemma3.gguf",   "t5",          "t5-gated",       "deberta-mlm",
+                            "deberta-class", "deberta-conv"};
 
 /* The site whose values a gradient belongs to. */
 static mha_site value_site(mha_site site)

@@ -34,7 +34,8 @@ static char models[][24] = {"bert-mlm",
                             "t5-resaved",
                             "deberta-mlm",
                             "deberta-class",
-                            "deberta-original"};
+                            "deberta-original",
+                            "deberta-conv"};
 
 typedef struct wanted {
     mha_weight_gradient list[TENSORS_MAX];
@@ -330,8 +331,8 @@ static void refusals(void **state)
 int main(void)
 {
     static fixture_models all;
-    static char summed[][16] = {"bert-mlm", "gpt2-lm",     "qwen3",
-                                "t5-gated", "deberta-mlm", "deberta-class"};
+    static char summed[][16] = {"bert-mlm",    "gpt2-lm",       "qwen3",       "t5-gated",
+                                "deberta-mlm", "deberta-class", "deberta-conv"};
     static struct CMUnitTest tests[64];
     size_t n = 0;
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(refusals);

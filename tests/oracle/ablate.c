@@ -6,10 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-static char models[][24] = {"bert-mlm",   "bert-class", "roberta-mlm", "distilbert-class",
-                            "gpt2-lm",    "gpt2-class", "llama-gqa",   "mistral",
-                            "qwen3",      "gemma3",     "t5",          "t5-gated",
-                            "deberta-mlm"};
+static char models[][24] = {"bert-mlm",    "bert-class",  "roberta-mlm", "distilbert-class",
+                            "gpt2-lm",     "gpt2-class",  "llama-gqa",   "mistral",
+                            "qwen3",       "gemma3",      "t5",          "t5-gated",
+                            "deberta-mlm", "deberta-conv"};
 
 #define TERMS 6
 

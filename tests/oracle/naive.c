@@ -13,7 +13,8 @@ static char models[][24] = {
     "roberta-old",  "gpt2-class", "distilbert-mlm", "distilbert-class", "gpt2-lm",
     "gpt2-inverse", "gpt2-f16",   "llama-gqa",      "llama-bf16",       "llama-rope3",
     "mistral",      "qwen2",      "qwen3",          "gemma3",           "t5",
-    "t5-gated",     "t5-resaved", "deberta-mlm",    "deberta-class",    "deberta-original"};
+    "t5-gated",     "t5-resaved", "deberta-mlm",    "deberta-class",    "deberta-original",
+    "deberta-conv"};
 
 static double largest(const double *ours, const fixture_array *a)
 {

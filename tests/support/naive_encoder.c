@@ -60,6 +60,7 @@ static double *block(const encoder *e, double *x)
 {
     pass *p = e->p;
     size_t T = e->T, D = e->D, K = D / e->H;
+    const double *input = x;
     attend_options o = {.heads = e->H, .kv_heads = e->H, .width = K, .kind = MHA_SELF};
     o.scale = 1 / sqrt((double)K);
     if (e->name == &deberta)
@@ -76,6 +77,8 @@ static double *block(const encoder *e, double *x)
     pass_freeze(p, NAIVE_MLP, y, T * D);
     add(y, x, T * D);
     x = norm_at(e, y, e->name->norm2);
+    if (p->layer == 0)
+        x = naive_convolved(p, input, x, T, D, e->eps);
     pass_nudge(p, MHA_SITE_RESID, MHA_SELF, x, D, 0);
     return x;
 }

@@ -67,9 +67,11 @@ typedef struct attend_options {
 double *attend(pass *p, const attend_options *o, double *q, double *k, double *v, size_t T,
                size_t S);
 
-/* ---- naive_relative.c ---- */
+/* ---- naive_deberta.c ---- */
 /* DeBERTa's scale and relative terms for self-attention over T tokens. */
 void naive_relative(pass *p, attend_options *o, size_t T, size_t D, double eps);
+/* What the first block gives: y, or that with the convolution of the block's input x. */
+double *naive_convolved(pass *p, const double *x, double *y, size_t T, size_t D, double eps);
 
 /* ---- families ---- */
 void naive_encoder(pass *p); /* BERT, RoBERTa, DistilBERT, DeBERTa */

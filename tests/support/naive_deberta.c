@@ -1,5 +1,5 @@
-/* naive_relative.c: DeBERTa's relative positions: which row of their table a pair of tokens has,
- * and the keys and queries that are made of it. */
+/* naive_deberta.c: DeBERTa's relative positions (which row of their table a pair of tokens has, and
+ * the keys and queries that are made of it), and the convolution beside its first layer. */
 #include "io/json.h"
 #include "support/naive_private.h"
 #include "support/test.h"
@@ -65,4 +65,26 @@ void naive_relative(pass *p, attend_options *o, size_t T, size_t D, double eps)
             row[i * T + j] = (double)(at < 0 ? 0 : at >= 2 * span ? 2 * span - 1 : at);
         }
     o->rel_row = row;
+}
+
+double *naive_convolved(pass *p, const double *x, double *y, size_t T, size_t D, double eps)
+{
+    size_t size = (size_t)config_number(p->n, "conv_kernel_size", 0);
+    if (size == 0)
+        return y;
+    const double *w = pass_tensor(p, true, "encoder.conv.conv.weight");
+    const double *b = pass_tensor(p, true, "encoder.conv.conv.bias");
+    double *sum = pass_memory(p, T * D);
+    for (size_t t = 0; t < T; t++)
+        for (size_t o = 0; o < D; o++) {
+            sum[t * D + o] = b[o];
+            for (size_t c = 0; c < D; c++)
+                for (size_t s = 0; s < size; s++)
+                    if (t + s >= size / 2 && t + s - size / 2 < T)
+                        sum[t * D + o] += w[(o * D + c) * size + s] * x[(t + s - size / 2) * D + c];
+        }
+    activate(config_text(p->n, "conv_act", "tanh"), sum, T * D);
+    add(sum, y, T * D);
+    return layer_norm(p, sum, T, D, pass_tensor(p, true, "encoder.conv.LayerNorm.weight"),
+                      pass_tensor(p, true, "encoder.conv.LayerNorm.bias"), eps);
 }
