@@ -12,13 +12,26 @@
 #include "text/unicode.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* A piece of at most 8 bytes: they are the key. */
+typedef struct short_slot {
+    uint64_t bytes;
+    uint32_t n; /* 0: the slot is free */
+    int32_t index;
+} short_slot;
 
 typedef struct scored_bpe {
-    mha_map index;   /* of pieces that text can become, by their bytes */
+    mha_map index;     /* of pieces that text can become, by their bytes */
+    short_slot *slots; /* the short ones again: nearly all that is looked up is one of them. Open
+                          addressing, a power of two slots */
+    size_t slot_mask;
     uint32_t *ranks; /* [n] by index: the largest score has rank 0 */
     int32_t *ids;    /* [n] */
     mha_trie user;
-    size_t longest; /* bytes of a piece */
+    size_t longest;        /* bytes of a piece */
+    bool splits;           /* U+2581 is a piece, so that text can be cut before it */
+    bool before_mark[256]; /* bytes that stand before U+2581 inside of a piece */
     mha_scored_unknown unknown;
 } scored_bpe;
 
@@ -28,9 +41,35 @@ typedef struct joining {
     const char *word;
 } joining;
 
+#define MARK   "\xe2\x96\x81"
+#define MARK_N ((size_t)3)
+
+#define SHORT_MAX ((size_t)8)
+
+/* The slot of a short piece, or the free one where it belongs. SplitMix64's finaliser under the
+ * map's secret seed: pieces cannot be chosen to collide. */
+static short_slot *find_slot(const scored_bpe *b, const char *s, size_t n, uint64_t *bytes)
+{
+    *bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        *bytes |= (uint64_t)(unsigned char)s[i] << 8 * i;
+    uint64_t x = *bytes ^ b->index.seed;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    for (size_t i = (size_t)(x ^ x >> 31);; i++) {
+        short_slot *slot = &b->slots[i & b->slot_mask];
+        if (slot->n == 0 || (slot->bytes == *bytes && slot->n == n))
+            return slot;
+    }
+}
+
 static int32_t find_index(const scored_bpe *b, const char *s, size_t n)
 {
-    uint64_t index;
+    uint64_t index, bytes;
+    if (n <= SHORT_MAX) {
+        const short_slot *slot = find_slot(b, s, n, &bytes);
+        return slot->n > 0 ? slot->index : -1;
+    }
     return n <= b->longest && mha_map_get(&b->index, s, n, &index) ? (int32_t)index : -1;
 }
 
@@ -73,27 +112,54 @@ static void split_symbols(const scored_bpe *b, mha_merging *w, const char *word,
     }
 }
 
+static mha_status tokenize_part(const scored_bpe *b, const char *word, size_t start, size_t end,
+                                mha_model_scratch *x, mha_err *err)
+{
+    joining j = {b, word + start};
+    mha_merging w;
+    MHA_TRY(mha_merging_init(&w, x, end - start, err));
+    split_symbols(b, &w, j.word, end - start);
+    mha_merging_run(&w, find_joint, &j);
+    for (size_t i = 0; i < w.n; i++) {
+        const mha_symbol *s = &w.symbols[i];
+        size_t from = start + s->at, to = from + s->n;
+        if (s->n == 0)
+            continue;
+        if (s->id >= 0) {
+            MHA_TRY(mha_model_scratch_add(x, b->ids[s->id], from, to, err));
+            continue;
+        }
+        for (; i + 1 < w.n && w.symbols[i + 1].n > 0 && w.symbols[i + 1].id < 0; i++)
+            to += w.symbols[i + 1].n;
+        MHA_TRY(mha_scored_unknown_add(&b->unknown, x, word, from, to, err));
+    }
+    return MHA_OK;
+}
+
+/* The next place behind `at` that no piece reaches across: before a mark, where no piece has the
+ * byte before it and a mark in a row. */
+static size_t next_cut(const scored_bpe *b, const char *word, size_t n, size_t at)
+{
+    while (b->splits && ++at + MARK_N <= n) {
+        const char *mark = memchr(word + at, MARK[0], n - at);
+        if (!mark)
+            return n;
+        at = (size_t)(mark - word);
+        if (n - at >= MARK_N && memcmp(mark, MARK, MARK_N) == 0 &&
+            !b->before_mark[(unsigned char)word[at - 1]])
+            return at;
+    }
+    return n;
+}
+
 static mha_status tokenize(const void *state, const char *word, size_t n, mha_model_scratch *x,
                            mha_err *err)
 {
     const scored_bpe *b = state;
-    joining j = {b, word};
-    mha_merging w;
-    MHA_TRY(mha_merging_init(&w, x, n, err));
-    split_symbols(b, &w, word, n);
-    mha_merging_run(&w, find_joint, &j);
-    for (size_t i = 0; i < w.n; i++) {
-        const mha_symbol *s = &w.symbols[i];
-        size_t end = (size_t)s->at + s->n;
-        if (s->n == 0)
-            continue;
-        if (s->id >= 0) {
-            MHA_TRY(mha_model_scratch_add(x, b->ids[s->id], s->at, end, err));
-            continue;
-        }
-        for (; i + 1 < w.n && w.symbols[i + 1].n > 0 && w.symbols[i + 1].id < 0; i++)
-            end += w.symbols[i + 1].n;
-        MHA_TRY(mha_scored_unknown_add(&b->unknown, x, word, s->at, end, err));
+    for (size_t at = 0; at < n;) {
+        size_t end = next_cut(b, word, n, at);
+        MHA_TRY(tokenize_part(b, word, at, end, x, err));
+        at = end;
     }
     return MHA_OK;
 }
@@ -103,6 +169,7 @@ static void scored_bpe_free(void *state)
     scored_bpe *b = state;
     mha_map_release(&b->index);
     mha_trie_release(&b->user);
+    mha_free(b->slots);
     mha_free(b->ranks);
     mha_free(b->ids);
     mha_free(b);
@@ -138,6 +205,19 @@ static mha_status rank_pieces(scored_bpe *b, const mha_scored_options *o, mha_er
     return MHA_OK;
 }
 
+/* At least half of the slots stay free. */
+static mha_status make_slots(scored_bpe *b, size_t n, mha_err *err)
+{
+    void *p;
+    size_t slots = 16;
+    while (slots < n * 2)
+        slots *= 2;
+    MHA_TRY(mha_alloc(&p, slots, sizeof *b->slots, err));
+    b->slots = p;
+    b->slot_mask = slots - 1;
+    return MHA_OK;
+}
+
 static mha_status index_piece(scored_bpe *b, const mha_scored_piece *piece, size_t i, mha_err *err)
 {
     if (piece->type != MHA_PIECE_NORMAL && piece->type != MHA_PIECE_USER)
@@ -146,6 +226,15 @@ static mha_status index_piece(scored_bpe *b, const mha_scored_piece *piece, size
         b->ranks[i] = RANK_USER;
     if (piece->n > b->longest)
         b->longest = piece->n;
+    for (size_t k = 1; k + MARK_N <= piece->n; k++) {
+        if (memcmp(piece->s + k, MARK, MARK_N) == 0)
+            b->before_mark[(unsigned char)piece->s[k - 1]] = true;
+    }
+    if (piece->n > 0 && piece->n <= SHORT_MAX) {
+        uint64_t bytes;
+        short_slot *slot = find_slot(b, piece->s, piece->n, &bytes);
+        *slot = (short_slot){bytes, (uint32_t)piece->n, (int32_t)i};
+    }
     return mha_map_set(&b->index, piece->s, piece->n, i, NULL, err);
 }
 
@@ -178,11 +267,13 @@ static mha_status init(scored_bpe *b, const mha_scored_options *o, mha_err *err)
     b->ids = ids;
     mha_scored_unknown_init(&b->unknown, o);
     MHA_TRY(rank_pieces(b, o, err));
+    MHA_TRY(make_slots(b, o->n, err));
     MHA_TRY(mha_map_reserve(&b->index, o->n, err));
     for (size_t i = 0; i < o->n; i++) {
         b->ids[i] = o->pieces[i].id;
         MHA_TRY(index_piece(b, &o->pieces[i], i, err));
     }
+    b->splits = find_index(b, MARK, MARK_N) >= 0;
     return build_user(b, o, err);
 }
 
