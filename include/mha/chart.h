@@ -121,6 +121,21 @@ mha_status mha_chart_grid(const mha_grid *figure, const mha_chart_options *o, co
 mha_status mha_chart_exact(const mha_heat *map, const mha_chart_options *o, const char *path,
                            mha_err *err);
 
+/* Maps over a picture: the picture, then one panel a map. Each map [patch rows, patch columns]
+ * holds a value for every square of `patch` pixels, line by line from the upper left corner. */
+typedef struct mha_overlay {
+    const unsigned char *rgb; /* [picture_height, picture_width, 3] */
+    size_t picture_width, picture_height, patch;
+    const mha_heat *const *maps; /* [count] */
+    size_t count;
+    const char *const *titles; /* [count], e.g. "4.7"; NULL: none */
+    int mark_row, mark_col;    /* the patch to frame; row −1: none */
+    const char *note;          /* a sentence under the figure; NULL: none */
+    const char *value_name;    /* at the colour bar; NULL: "attention weight" */
+} mha_overlay;
+mha_status mha_chart_overlay(const mha_overlay *figure, const mha_chart_options *o,
+                             const char *path, mha_err *err);
+
 /* One number for each head, as a coloured cell with the number in it. */
 typedef struct mha_headmap {
     const double *values; /* [rows, cols]; NaN: no such head, or undefined */

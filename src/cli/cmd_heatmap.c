@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cli/figure.h"
 #include "cli/labels.h"
+#include "cli/overlay.h"
 #include "cli/select.h"
 
 #include <inttypes.h>
@@ -345,6 +346,8 @@ mha_status mha_cmd_heatmap(mha_cli *cli, mha_err *err)
                               exact ? MHA_FORMAT_BIT(MHA_FORMAT_PNG) : MHA_FORMATS_FIGURE,
                               MHA_FORMAT_AUTO, err));
     MHA_TRY(mha_figure_options(&h.chart, cli, &h.out, err));
+    if (mha_overlay_wanted(cli))
+        return mha_overlay_draw(cli, &h.out, &h.chart, err);
     mha_status status = heatmap_run(&h, err);
     heatmap_release(&h);
     return status;

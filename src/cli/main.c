@@ -46,7 +46,9 @@ const mha_command mha_commands[MHA_CMD_COUNT] = {
     {MHA_CMD_HEATMAP, "heatmap", mha_cmd_heatmap, "pictures of attention maps",
      "MODEL INPUT -o FILE [options]",
      "Draws one head, chosen heads, a layer, or the whole grid of layers and heads as PNG, PDF "
-     "or SVG. Long texts are pooled to tiles, which the figure says.",
+     "or SVG. Long texts are pooled to tiles, which the figure says. With --image the attention of "
+     "the class token, or of the patches of --rows, is laid over the picture; --cols or --exact "
+     "give the plain map.",
      "mha-inspect heatmap sample:shakespeare --text \"To be, or not to be\" --heads 0.1 "
      "-o head.png"},
     {MHA_CMD_IMPORTANCE, "importance", mha_cmd_importance, "which heads matter, and how surely",

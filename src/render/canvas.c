@@ -69,28 +69,50 @@ double mha_canvas_snap(const mha_canvas *c, double points)
     return round(points / c->pixel) * c->pixel;
 }
 
+mha_color mha_raster_at(const mha_raster *raster, size_t row, size_t col)
+{
+    size_t at = row * raster->width + col;
+    if (raster->rgb == NULL)
+        return raster->palette[raster->pixels[at]];
+    return (mha_color){raster->rgb[3 * at], raster->rgb[3 * at + 1], raster->rgb[3 * at + 2]};
+}
+
+/* `factor` copies of a pixel of `bytes` bytes. */
+static void pixel_repeat(uint8_t *to, const uint8_t *from, size_t bytes, size_t factor)
+{
+    for (size_t i = 0; i < factor; i++)
+        memcpy(to + i * bytes, from, bytes);
+}
+
 mha_status mha_raster_enlarge(mha_raster *out, const mha_raster *raster, double width,
                               double height, mha_err *err)
 {
     size_t longest = raster->width > raster->height ? raster->width : raster->height, count;
+    size_t bytes = raster->rgb != NULL ? 3 : 1;
     double wanted = fmin(ENLARGED_SIDE, fmax(width, height) / 72 * ENLARGED_DPI);
     size_t factor = (double)longest >= wanted ? 1 : (size_t)(wanted / (double)longest);
+    const uint8_t *from = raster->rgb != NULL ? raster->rgb : raster->pixels;
     void *pixels = NULL;
     *out = (mha_raster){.palette = raster->palette};
     if (mha_mul_overflows(raster->width * factor, raster->height * factor, &count))
         return mha_fail(err, MHA_ERR_NOMEM, "an image of %zu x %zu pixels", raster->width,
                         raster->height);
-    MHA_TRY(mha_alloc_raw(&pixels, count, 1, err));
+    MHA_TRY(mha_alloc_raw(&pixels, count, bytes, err));
     uint8_t *to = pixels;
-    out->pixels = to;
+    if (bytes == 3)
+        out->rgb = to;
+    else
+        out->pixels = to;
     out->width = raster->width * factor;
     out->height = raster->height * factor;
+    size_t line = out->width * bytes;
     for (size_t row = 0; row < raster->height; row++) {
         for (size_t col = 0; col < raster->width; col++)
-            memset(to + col * factor, raster->pixels[row * raster->width + col], factor);
+            pixel_repeat(to + col * factor * bytes, from + (row * raster->width + col) * bytes,
+                         bytes, factor);
         for (size_t copy = 1; copy < factor; copy++)
-            memcpy(to + copy * out->width, to, out->width);
-        to += factor * out->width;
+            memcpy(to + copy * line, to, line);
+        to += factor * line;
     }
     return MHA_OK;
 }
@@ -98,5 +120,6 @@ mha_status mha_raster_enlarge(mha_raster *out, const mha_raster *raster, double 
 void mha_raster_release(mha_raster *r)
 {
     mha_free((void *)(uintptr_t)r->pixels);
+    mha_free((void *)(uintptr_t)r->rgb);
     *r = (mha_raster){0};
 }

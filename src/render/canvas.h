@@ -17,11 +17,13 @@
 
 typedef enum mha_anchor { MHA_ANCHOR_START = 0, MHA_ANCHOR_MIDDLE, MHA_ANCHOR_END } mha_anchor;
 
-/* Indexed pixels, from the top. */
+/* Indexed pixels or true colours, from the top. */
 typedef struct mha_raster {
     const uint8_t *pixels; /* [height, width] */
     size_t width, height;
     const mha_color *palette; /* [256]; the same for all rasters of a canvas, which it outlives */
+    const unsigned char
+        *rgb; /* [height, width, 3] in the place of pixels and palette; NULL: those */
 } mha_raster;
 
 /* *out = the raster with every pixel repeated so often that it has about 300 pixels an inch at the
@@ -30,6 +32,9 @@ typedef struct mha_raster {
 mha_status mha_raster_enlarge(mha_raster *out, const mha_raster *raster, double width,
                               double height, mha_err *err);
 void mha_raster_release(mha_raster *r); /* frees the pixels; only for what this module made */
+
+/* The colour of one pixel. */
+mha_color mha_raster_at(const mha_raster *raster, size_t row, size_t col);
 
 typedef struct mha_canvas mha_canvas;
 

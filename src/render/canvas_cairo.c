@@ -150,22 +150,20 @@ static void png_image(mha_canvas *c, double x, double y, double width, double he
                       const mha_raster *raster)
 {
     pixel_box b = box_open(c, x, y, width, height);
-    uint32_t colors[256];
-    self(c)->colors.map = raster->palette;
     size_t across = (size_t)(b.right - b.left), down = (size_t)(b.bottom - b.top);
-    const uint8_t *last = NULL;
-    for (size_t i = 0; i < 256; i++)
-        colors[i] = pixel_pack(raster->palette[i]);
+    size_t last = SIZE_MAX;
+    if (raster->palette != NULL)
+        self(c)->colors.map = raster->palette;
     for (size_t row = 0; row < down; row++) {
         uint32_t *to = box_row(&b, b.top + (int)row) + b.left;
-        const uint8_t *from =
-            raster->pixels + (2 * row + 1) * raster->height / (2 * down) * raster->width;
+        size_t from = (2 * row + 1) * raster->height / (2 * down);
         if (from == last) {
             memcpy(to, box_row(&b, b.top + (int)row - 1) + b.left, across * sizeof *to);
             continue;
         }
         for (size_t col = 0; col < across; col++)
-            to[col] = colors[from[(2 * col + 1) * raster->width / (2 * across)]];
+            to[col] = pixel_pack(
+                mha_raster_at(raster, from, (2 * col + 1) * raster->width / (2 * across)));
         last = from;
     }
     box_close(c, &b);
@@ -219,8 +217,7 @@ static void raster_copy(cairo_surface_t *to, const mha_raster *raster)
                    .stride = (size_t)cairo_image_surface_get_stride(to)};
     for (size_t row = 0; row < raster->height; row++)
         for (size_t col = 0; col < raster->width; col++)
-            box_row(&b, (int)row)[col] =
-                pixel_pack(raster->palette[raster->pixels[row * raster->width + col]]);
+            box_row(&b, (int)row)[col] = pixel_pack(mha_raster_at(raster, row, col));
     cairo_surface_mark_dirty(to);
 }
 

@@ -120,6 +120,28 @@ static void base64_write(void *context, const unsigned char *bytes, size_t n)
     }
 }
 
+/* The PNG writer takes true colours as cairo has them. */
+static mha_status raster_write(mha_png_sink to, const mha_raster *raster, const mha_png_info *info,
+                               mha_err *err)
+{
+    mha_png_colors none = {0};
+    uint32_t *packed;
+    if (raster->rgb == NULL)
+        return mha_png_write_indexed(to, raster, 256, info, err);
+    MHA_TRY(mha_alloc((void **)&packed, raster->width * raster->height, sizeof *packed, err));
+    for (size_t row = 0; row < raster->height; row++)
+        for (size_t col = 0; col < raster->width; col++) {
+            mha_color c = mha_raster_at(raster, row, col);
+            packed[row * raster->width + col] =
+                (uint32_t)c.r << 16 | (uint32_t)c.g << 8 | (uint32_t)c.b;
+        }
+    mha_status status =
+        mha_png_write_rgb(to, (const unsigned char *)packed, raster->width, raster->height,
+                          raster->width * sizeof *packed, &none, info, err);
+    mha_free(packed);
+    return status;
+}
+
 static void svg_image(mha_canvas *c, double x, double y, double width, double height,
                       const mha_raster *raster)
 {
@@ -138,8 +160,7 @@ static void svg_image(mha_canvas *c, double x, double y, double width, double he
                 ? ""
                 : " style=\"image-rendering:optimizeSpeed;image-rendering:pixelated\"");
     if (status == MHA_OK)
-        status =
-            mha_png_write_indexed((mha_png_sink){base64_write, &encoder}, &large, 256, &info, &err);
+        status = raster_write((mha_png_sink){base64_write, &encoder}, &large, &info, &err);
     if (encoder.n > 0)
         base64_group(&encoder);
     fputs("\"/>\n", c->stream);

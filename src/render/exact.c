@@ -7,7 +7,7 @@
 static mha_status exact_write(mha_figure *f, const mha_heat *map, const uint8_t *pixels,
                               mha_err *err)
 {
-    mha_raster raster = {pixels, map->tile_cols, map->tile_rows, f->palette};
+    mha_raster raster = {pixels, map->tile_cols, map->tile_rows, f->palette, NULL};
     mha_png_info info = {f->dpi, f->options->title, f->options->creator};
     MHA_TRY(mha_outfile_open(&f->file, f->path, f->options->force, err));
     MHA_TRY(mha_png_write_indexed(mha_png_to_stream(f->file.stream), &raster, 256, &info, err));

@@ -35,7 +35,7 @@ mha_status mha_figure_map(mha_figure *f, const mha_heat *h, const mha_color_scal
     MHA_TRY(mha_alloc_raw(&p, h->tile_rows * h->tile_cols, 1, err));
     uint8_t *pixels = p;
     mha_figure_levels(pixels, h, scale);
-    mha_raster raster = {pixels, h->tile_cols, h->tile_rows, f->palette};
+    mha_raster raster = {pixels, h->tile_cols, h->tile_rows, f->palette, NULL};
     mha_canvas_image(f->canvas, f->left + x, f->top + y, width, height, &raster);
     mha_free(pixels);
     return MHA_OK;
@@ -140,7 +140,7 @@ void mha_colorbar_draw(const mha_colorbar *bar, mha_figure *f, double x, double 
 {
     /* Several columns, so that a viewer that smooths it does not fade its sides. */
     uint8_t levels[MHA_LEVEL_TOP + 1][BAR_COLUMNS];
-    mha_raster raster = {levels[0], BAR_COLUMNS, MHA_LEVEL_TOP + 1, f->palette};
+    mha_raster raster = {levels[0], BAR_COLUMNS, MHA_LEVEL_TOP + 1, f->palette, NULL};
     bar_tick ticks[BAR_TICKS_MAX];
     double left = x + BAR_GAP, right = left + BAR_WIDTH, widest = 0;
     for (size_t i = 0; i <= MHA_LEVEL_TOP; i++)

@@ -15,6 +15,14 @@ echo "== a picture needs the checkpoint's recipe"
 echo '{"image_processor_type": "ViTImageProcessor", "size": {"height": 14, "width": 14}}' >vit/preprocessor_config.json
 run vit --image scene.png --image scene.jpg --top 1
 "$MHA" run vit --image scene.png --format json | grep -c '"label"'
+echo "== attention over the picture: from the class token, a patch, the mean of some"
+"$MHA" heatmap vit --image scene.png -o all.png --caption all.txt && cat all.txt && echo
+"$MHA" heatmap vit --image scene.jpg --heads 1.2 --rows 5 -o patch.svg --caption patch.txt && cat patch.txt && echo
+"$MHA" heatmap vit --image scene.png --heads '0.*' --rows 1-9 -o mean.pdf --caption mean.txt && cat mean.txt && echo
+"$MHA" heatmap vit --image scene.png --heads 0.1 --cols 0-9 -o plain.png --caption plain.txt && cat plain.txt && echo
+"$MHA" heatmap vit --image scene.png --rows 10 -o none.png
+"$MHA" heatmap vit --image scene.png --image grey.png -o none.png
+"$MHA" heatmap vit --image scene.png -o none.png --dry-run | head -1
 echo '{"image_processor_type": "ViTImageProcessor", "size": 15}' >vit/preprocessor_config.json
 "$MHA" run vit --image scene.png
 echo '{"image_processor_type": "MoonImageProcessor"}' >vit/preprocessor_config.json
