@@ -117,6 +117,20 @@ typedef struct mha_grid {
 mha_status mha_chart_grid(const mha_grid *figure, const mha_chart_options *o, const char *path,
                           mha_err *err);
 
+/* A graph with the weights of its edges: one picture for each head, with the same nodes in the same
+ * places. Width and colour of an edge follow its weight; loops are rings. */
+typedef struct mha_network {
+    size_t nodes, edges;             /* at most 4096 nodes */
+    const uint32_t *source, *target; /* [edges] */
+    const float *const *weights;     /* [rows, cols] of [edges]; NULL: an empty place */
+    size_t rows, cols;
+    const char *const *titles; /* [rows, cols], one above each picture; NULL: none */
+    bool bare;                 /* no numbers in the nodes */
+    const char *value_name;    /* NULL: "attention weight" */
+} mha_network;
+mha_status mha_chart_network(const mha_network *figure, const mha_chart_options *o,
+                             const char *path, mha_err *err);
+
 /* One weight, one pixel, indexed colour. PNG only; no axes, nothing pooled unless the map is. */
 mha_status mha_chart_exact(const mha_heat *map, const mha_chart_options *o, const char *path,
                            mha_err *err);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "cli/figure.h"
 #include "cli/labels.h"
+#include "cli/netmap.h"
 #include "cli/overlay.h"
 #include "cli/select.h"
 
@@ -282,12 +283,6 @@ static void about_print(const heatmap *h, char *out, size_t size)
 static mha_status prepare(heatmap *h, mha_err *err)
 {
     mha_cli *cli = h->cli;
-    MHA_TRY(mha_open_inputs(cli, err));
-    if (cli->inputs.given != 1)
-        return mha_fail(err, MHA_ERR_ARG,
-                        "heatmap draws one document and these are %zu; --max-docs 1 takes the "
-                        "first",
-                        cli->inputs.given);
     MHA_TRY(mha_selection_make(&h->selection, cli, err));
     if (h->selection.count > 1 && mha_args_has(&cli->args, MHA_OPT_EXACT))
         return mha_fail(err, MHA_ERR_ARG, "--exact draws one head: choose it with --heads");
@@ -313,7 +308,16 @@ static mha_status draw(heatmap *h, mha_map_rows *rows, mha_err *err)
 static mha_status heatmap_run(heatmap *h, mha_err *err)
 {
     int special = mha_args_choice(&h->cli->args, MHA_OPT_SPECIAL);
+    mha_cli *cli = h->cli;
     mha_map_rows *rows;
+    MHA_TRY(mha_open_inputs(cli, err));
+    if (cli->inputs.given != 1)
+        return mha_fail(err, MHA_ERR_ARG,
+                        "heatmap draws one document and these are %zu; --max-docs 1 takes the "
+                        "first",
+                        cli->inputs.given);
+    if (cli->inputs.documents[0].graph)
+        return mha_netmap_run(cli, &h->out, &h->chart, err);
     MHA_TRY(prepare(h, err));
     mha_view view = {special < 0 ? MHA_SPECIAL_KEEP : (mha_special)special, h->words};
     mha_choice choice = mha_selection_choice(&h->selection);

@@ -55,6 +55,24 @@ void mha_canvas_image(mha_canvas *c, double x, double y, double width, double he
         c->ops->image(c, x, y, width, height, raster);
 }
 
+void mha_canvas_curve(mha_canvas *c, const mha_point curve[3], double line, mha_color color)
+{
+    if (c->status == MHA_OK && line > 0)
+        c->ops->curve(c, curve, line, color);
+}
+
+void mha_canvas_disc(mha_canvas *c, mha_point centre, double radius, double line, mha_color color)
+{
+    if (c->status == MHA_OK && radius > 0)
+        c->ops->disc(c, centre, radius, line, color);
+}
+
+void mha_canvas_triangle(mha_canvas *c, const mha_point corner[3], mha_color color)
+{
+    if (c->status == MHA_OK)
+        c->ops->triangle(c, corner, color);
+}
+
 void mha_canvas_frame(mha_canvas *c, double x, double y, double width, double height, double line,
                       mha_color color)
 {

@@ -3,7 +3,7 @@
  *
  * The unit is the point (1/72 inch), the origin the upper left corner. Drawing calls return
  * nothing: the first error stays in the canvas and mha_canvas_finish reports it. Where the output
- * has pixels, edges lie on them, so that lines and cells are crisp; only text is antialiased. */
+ * has pixels, edges of rectangles lie on them, so that lines and cells are crisp. */
 #ifndef MHA_RENDER_CANVAS_H
 #define MHA_RENDER_CANVAS_H
 
@@ -38,12 +38,19 @@ mha_color mha_raster_at(const mha_raster *raster, size_t row, size_t col);
 
 typedef struct mha_canvas mha_canvas;
 
+typedef struct mha_point {
+    double x, y;
+} mha_point;
+
 typedef struct mha_canvas_ops {
     void (*rect)(mha_canvas *c, double x, double y, double width, double height, mha_color color);
     void (*text)(mha_canvas *c, const char *text, double size, double x, double y,
                  mha_anchor anchor, double angle, mha_color color);
     void (*image)(mha_canvas *c, double x, double y, double width, double height,
                   const mha_raster *raster);
+    void (*curve)(mha_canvas *c, const mha_point curve[3], double line, mha_color color);
+    void (*disc)(mha_canvas *c, mha_point centre, double radius, double line, mha_color color);
+    void (*triangle)(mha_canvas *c, const mha_point corner[3], mha_color color);
     mha_status (*finish)(mha_canvas *c, mha_err *err);
     void (*close)(mha_canvas *c);
 } mha_canvas_ops;
@@ -85,6 +92,12 @@ void mha_canvas_text(mha_canvas *c, const char *text, double size, double x, dou
 /* Every pixel of the raster is a rectangle of the output: never smoothed. */
 void mha_canvas_image(mha_canvas *c, double x, double y, double width, double height,
                       const mha_raster *raster);
+/* A line from curve[0] to curve[2], drawn towards curve[1] (a quadratic Bézier curve). Curves,
+ * discs and triangles are antialiased. */
+void mha_canvas_curve(mha_canvas *c, const mha_point curve[3], double line, mha_color color);
+/* A disc; with line > 0 only its rim, of that width, its middle at the radius. */
+void mha_canvas_disc(mha_canvas *c, mha_point centre, double radius, double line, mha_color color);
+void mha_canvas_triangle(mha_canvas *c, const mha_point corner[3], mha_color color);
 /* The outline of a rectangle, `line` wide, outside of it. */
 void mha_canvas_frame(mha_canvas *c, double x, double y, double width, double height, double line,
                       mha_color color);

@@ -86,6 +86,43 @@ static mha_status canvas_make(mha_canvas **out, const mha_canvas_setup *setup,
     return MHA_OK;
 }
 
+/* cairo has cubic curves only: their inner points lie two thirds of the way to the one of ours. */
+static void curve_draw(mha_canvas *c, const mha_point curve[3], double line, mha_color color)
+{
+    cairo_t *cr = self(c)->cr;
+    const mha_point *a = &curve[0], *m = &curve[1], *b = &curve[2];
+    source_set(cr, color);
+    cairo_set_line_width(cr, line);
+    cairo_move_to(cr, a->x, a->y);
+    cairo_curve_to(cr, a->x + (m->x - a->x) * 2 / 3, a->y + (m->y - a->y) * 2 / 3,
+                   b->x + (m->x - b->x) * 2 / 3, b->y + (m->y - b->y) * 2 / 3, b->x, b->y);
+    cairo_stroke(cr);
+}
+
+static void disc_draw(mha_canvas *c, mha_point centre, double radius, double line, mha_color color)
+{
+    cairo_t *cr = self(c)->cr;
+    source_set(cr, color);
+    cairo_set_line_width(cr, line);
+    cairo_new_sub_path(cr);
+    cairo_arc(cr, centre.x, centre.y, radius, 0, 2 * M_PI);
+    if (line > 0)
+        cairo_stroke(cr);
+    else
+        cairo_fill(cr);
+}
+
+static void triangle_draw(mha_canvas *c, const mha_point corner[3], mha_color color)
+{
+    cairo_t *cr = self(c)->cr;
+    source_set(cr, color);
+    cairo_move_to(cr, corner[0].x, corner[0].y);
+    cairo_line_to(cr, corner[1].x, corner[1].y);
+    cairo_line_to(cr, corner[2].x, corner[2].y);
+    cairo_close_path(cr);
+    cairo_fill(cr);
+}
+
 /* --- PNG ---------------------------------------------------------------------------------------
  */
 
@@ -181,7 +218,8 @@ static mha_status png_finish(mha_canvas *c, mha_err *err)
                              &self(c)->info, err);
 }
 
-static const mha_canvas_ops png_ops = {png_rect, text_draw, png_image, png_finish, canvas_close};
+static const mha_canvas_ops png_ops = {png_rect,  text_draw,     png_image,  curve_draw,
+                                       disc_draw, triangle_draw, png_finish, canvas_close};
 
 mha_status mha_canvas_png_new(mha_canvas **out, const mha_canvas_setup *setup, mha_err *err)
 {
@@ -264,7 +302,8 @@ static mha_status pdf_finish(mha_canvas *c, mha_err *err)
     return status_of(cairo_surface_status(self(c)->surface), err);
 }
 
-static const mha_canvas_ops pdf_ops = {pdf_rect, text_draw, pdf_image, pdf_finish, canvas_close};
+static const mha_canvas_ops pdf_ops = {pdf_rect,  text_draw,     pdf_image,  curve_draw,
+                                       disc_draw, triangle_draw, pdf_finish, canvas_close};
 
 /* Errors stay in the stream, where the commit of the file finds them. */
 static cairo_status_t stream_write(void *stream, const unsigned char *bytes, unsigned int n)

@@ -66,6 +66,51 @@ static void svg_rect(mha_canvas *c, double x, double y, double width, double hei
     fputs("/>\n", c->stream);
 }
 
+/* " M1.5 2" of a path. */
+static void path_point(mha_canvas *c, const char *letter, mha_point p)
+{
+    char x[MHA_NUMBER_SIZE], y[MHA_NUMBER_SIZE];
+    mha_number_fixed(x, p.x, 2);
+    mha_number_fixed(y, p.y, 2);
+    fprintf(c->stream, "%s%s %s", letter, x, y);
+}
+
+static void svg_curve(mha_canvas *c, const mha_point curve[3], double line, mha_color color)
+{
+    fputs("<path d=\"", c->stream);
+    path_point(c, "M", curve[0]);
+    path_point(c, " Q", curve[1]);
+    path_point(c, " ", curve[2]);
+    fputs("\" fill=\"none\"", c->stream);
+    number(c, "stroke-width", line);
+    fprintf(c->stream, " stroke=\"#%02x%02x%02x\"/>\n", color.r, color.g, color.b);
+}
+
+static void svg_disc(mha_canvas *c, mha_point centre, double radius, double line, mha_color color)
+{
+    fputs("<circle", c->stream);
+    number(c, "cx", centre.x);
+    number(c, "cy", centre.y);
+    number(c, "r", radius);
+    if (line > 0) {
+        number(c, "stroke-width", line);
+        fprintf(c->stream, " fill=\"none\" stroke=\"#%02x%02x%02x\"", color.r, color.g, color.b);
+    } else
+        fill(c, color);
+    fputs("/>\n", c->stream);
+}
+
+static void svg_triangle(mha_canvas *c, const mha_point corner[3], mha_color color)
+{
+    fputs("<path d=\"", c->stream);
+    path_point(c, "M", corner[0]);
+    path_point(c, " L", corner[1]);
+    path_point(c, " L", corner[2]);
+    fputs(" Z\"", c->stream);
+    fill(c, color);
+    fputs("/>\n", c->stream);
+}
+
 static void svg_text(mha_canvas *c, const char *text, double size, double x, double y,
                      mha_anchor anchor, double angle, mha_color color)
 {
@@ -184,7 +229,8 @@ static void svg_close(mha_canvas *c)
     mha_free(c);
 }
 
-static const mha_canvas_ops svg_ops = {svg_rect, svg_text, svg_image, svg_finish, svg_close};
+static const mha_canvas_ops svg_ops = {svg_rect, svg_text,     svg_image,  svg_curve,
+                                       svg_disc, svg_triangle, svg_finish, svg_close};
 
 /* Arial and Helvetica are as wide as the bundled font, letter by letter: where it is not installed,
  * the figure looks the same in them. */

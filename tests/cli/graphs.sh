@@ -22,3 +22,13 @@ echo '{"num_nodes": 2, "x": [[1], [2]], "edge_index": [[0], [2]]}' >broken.json
 "$MHA" run sample:karate --graph broken.json
 "$MHA" run sample:karate --graph none.json
 echo $?
+echo "== pictures: text is text, every node and a title for each head"
+"$MHA" heatmap sample:karate --graph "$karate" --heads 0.0 -o one.svg --caption one.txt && cat one.txt
+grep -c '>33</text>' one.svg
+"$MHA" heatmap sample:karate --graph "$karate" -o all.svg && grep -c '>[01]\.[0-3]</text>' all.svg
+"$MHA" heatmap sample:karate --graph "$karate" --heads 1.2 --labels none -o bare.svg
+grep -c '>33</text>' bare.svg
+"$MHA" heatmap sample:karate --graph "$karate" -o one.pdf && head -c 4 one.pdf && echo
+"$MHA" heatmap sample:karate --graph "$karate" --exact -o exact.png
+"$MHA" heatmap sample:karate --graph "$karate" --rows 0-3 -o rows.png
+"$MHA" heatmap sample:karate --graph "$karate" --graph "$karate" -o two.png

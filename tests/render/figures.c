@@ -240,6 +240,61 @@ static void test_dpi_is_in_the_file(void **state)
     assert_true(found); /* 23622 */
 }
 
+/* Two triangles with a bridge, a loop, an edge that is there twice, and a node that stands alone.
+ */
+static const uint32_t from[] = {0, 1, 2, 3, 4, 5, 2, 3, 0, 1, 1},
+                      to[] = {1, 2, 0, 4, 5, 3, 3, 2, 0, 0, 2};
+enum { EDGES = sizeof from / sizeof *from };
+
+static mha_network network(const float *const *weights, size_t rows, size_t cols)
+{
+    return (mha_network){.nodes = 7,
+                         .edges = EDGES,
+                         .source = from,
+                         .target = to,
+                         .weights = weights,
+                         .rows = rows,
+                         .cols = cols};
+}
+
+static void test_network(void **state)
+{
+    static const float w[EDGES] = {0.5f, 0.1f, 1, 0.02f, 0.3f, 0.8f, 0.2f, 0.6f, 0.9f, 0, 0.4f};
+    const char *path = tempdir_path(state, "network.png");
+    const float *const weights[] = {w};
+    mha_network figure = network(weights, 1, 1);
+    assert_int_equal(mha_chart_network(&figure, &plain, path, NULL), MHA_OK);
+    image_expect(path, "network");
+}
+
+static void test_networks(void **state)
+{
+    static const float w[EDGES] = {0.5f, 0.1f, 1, 0.02f, 0.3f, 0.8f, 0.2f, 0.6f, 0.9f, 0, 0.4f};
+    static const float v[EDGES] = {0.05f, 0.4f, 0.3f};
+    static const char *const titles[] = {"0.0", "0.1", "1.0", NULL};
+    const char *path = tempdir_path(state, "networks.png");
+    const float *const weights[] = {w, v, v, NULL};
+    mha_network figure = network(weights, 2, 2);
+    mha_chart_options o = plain;
+    figure.titles = titles;
+    o.dark = true;
+    o.scale = MHA_SCALE_LOG;
+    assert_int_equal(mha_chart_network(&figure, &o, path, NULL), MHA_OK);
+    image_expect(path, "networks_dark");
+}
+
+static void test_network_limits(void **state)
+{
+    const char *path = tempdir_path(state, "limits.png");
+    const float *const weights[] = {NULL};
+    mha_network one = {.nodes = 1, .weights = weights, .rows = 1, .cols = 1};
+    mha_network huge = {.nodes = 4097, .weights = weights, .rows = 1, .cols = 1};
+    mha_network none = {.nodes = 0, .weights = weights, .rows = 1, .cols = 1};
+    assert_int_equal(mha_chart_network(&one, &plain, path, NULL), MHA_OK);
+    assert_int_equal(mha_chart_network(&huge, &plain, path, NULL), MHA_ERR_LIMIT);
+    assert_int_equal(mha_chart_network(&none, &plain, path, NULL), MHA_ERR_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +309,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_exact, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_cells_fill_the_map, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_dpi_is_in_the_file, tempdir_setup, tempdir_teardown),
+        cmocka_unit_test_setup_teardown(test_network, tempdir_setup, tempdir_teardown),
+        cmocka_unit_test_setup_teardown(test_networks, tempdir_setup, tempdir_teardown),
+        cmocka_unit_test_setup_teardown(test_network_limits, tempdir_setup, tempdir_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
