@@ -1,82 +1,8 @@
 /* avx512.c: the kernels on 512-bit vectors. Compiled with -mavx512f and its companions, so nothing
  * here may run before mha_cpu_get said that the processor has them: only the table is visible
  * outside. */
-#include "kernel/tables.h"
-
 #include "kernel/vec_avx512.h"
 
-#include "kernel/vec_back.h"
-#include "kernel/vec_rows.h"
-#include "kernel/vec_stored.h"
-
-const mha_kernels mha_kernels_avx512 = {
-    .isa = "avx512",
-    .widen = {[MHA_F32] = widen_f32,
-              [MHA_F16] = widen_f16,
-              [MHA_BF16] = widen_bf16,
-              [MHA_F64] = widen_f64,
-              [MHA_Q4_0] = widen_q4_0,
-              [MHA_Q4_1] = widen_q4_1,
-              [MHA_Q5_0] = widen_q5_0,
-              [MHA_Q5_1] = widen_q5_1,
-              [MHA_Q8_0] = widen_q8_0,
-              [MHA_Q2_K] = widen_q2_k,
-              [MHA_Q3_K] = widen_q3_k,
-              [MHA_Q4_K] = widen_q4_k,
-              [MHA_Q5_K] = widen_q5_k,
-              [MHA_Q6_K] = widen_q6_k,
-              [MHA_IQ4_NL] = widen_iq4_nl},
-    .dot = {[MHA_F32] = dot_f32,
-            [MHA_F16] = dot_f16,
-            [MHA_BF16] = dot_bf16,
-            [MHA_F64] = dot_f64,
-            [MHA_Q4_0] = dot_q4_0,
-            [MHA_Q4_1] = dot_q4_1,
-            [MHA_Q5_0] = dot_q5_0,
-            [MHA_Q5_1] = dot_q5_1,
-            [MHA_Q8_0] = dot_q8_0,
-            [MHA_Q2_K] = dot_q2_k,
-            [MHA_Q3_K] = dot_q3_k,
-            [MHA_Q4_K] = dot_q4_k,
-            [MHA_Q5_K] = dot_q5_k,
-            [MHA_Q6_K] = dot_q6_k,
-            [MHA_IQ4_NL] = dot_iq4_nl},
-    .max = rows_max,
-    .exp_sum = rows_exp_sum,
-    .exp_stats = rows_exp_stats,
-    .softmax_back = rows_softmax_back,
-    .scale = rows_scale,
-    .add = rows_add,
-    .mul = rows_mul,
-    .axpy = rows_axpy,
-    .softcap = rows_softcap,
-    .layer_norm = rows_layer_norm,
-    .rms_norm = rows_rms_norm,
-    .norm_back = rows_norm_back,
-    .act = {[MHA_ACT_NONE] = rows_none,
-            [MHA_ACT_GELU] = rows_gelu,
-            [MHA_ACT_GELU_TANH] = rows_gelu_tanh,
-            [MHA_ACT_QUICK_GELU] = rows_quick_gelu,
-            [MHA_ACT_SILU] = rows_silu,
-            [MHA_ACT_RELU] = rows_relu,
-            [MHA_ACT_TANH] = rows_tanh,
-            [MHA_ACT_ELU] = rows_elu},
-    .act_mul = {[MHA_ACT_NONE] = rows_none_mul,
-                [MHA_ACT_GELU] = rows_gelu_mul,
-                [MHA_ACT_GELU_TANH] = rows_gelu_tanh_mul,
-                [MHA_ACT_QUICK_GELU] = rows_quick_gelu_mul,
-                [MHA_ACT_SILU] = rows_silu_mul,
-                [MHA_ACT_RELU] = rows_relu_mul,
-                [MHA_ACT_TANH] = rows_tanh_mul,
-                [MHA_ACT_ELU] = rows_elu_mul},
-    .act_back = {[MHA_ACT_NONE] = rows_none_back,
-                 [MHA_ACT_GELU] = rows_gelu_back,
-                 [MHA_ACT_GELU_TANH] = rows_gelu_tanh_back,
-                 [MHA_ACT_QUICK_GELU] = rows_quick_gelu_back,
-                 [MHA_ACT_SILU] = rows_silu_back,
-                 [MHA_ACT_RELU] = rows_relu_back,
-                 [MHA_ACT_TANH] = rows_tanh_back,
-                 [MHA_ACT_ELU] = rows_elu_back},
-    .rope_half = rows_rope_half,
-    .rope_pair = rows_rope_pair,
-};
+#define MHA_VEC_TABLE mha_kernels_avx512
+#define MHA_VEC_ISA   "avx512"
+#include "kernel/vec_table.h"
