@@ -1,5 +1,5 @@
-/* mha/chart.h: figures for papers: heatmaps, grids of heatmaps, head maps and bars, as PNG, PDF or
- * SVG from one drawing routine.
+/* mha/chart.h: figures for papers: heatmaps, grids of heatmaps, head maps, bars and lines, as PNG,
+ * PDF or SVG from one drawing routine.
  *
  * Sizes are in millimetres and points. The text is set in a bundled font, so that a figure is the
  * same on every machine; in PDF and SVG it is text, not outlines. A figure says what it shows: the
@@ -179,6 +179,29 @@ mha_status mha_chart_bars(const mha_bars *figure, const mha_chart_options *o, co
 /* Both in one figure: the map above, bars of some of its heads below. */
 mha_status mha_chart_heads(const mha_headmap *map, const mha_bars *bars, const mha_chart_options *o,
                            const char *path, mha_err *err);
+
+/* Lines over one axis, in panels one above the other; in every panel the same ones. */
+typedef struct mha_line {
+    const double *y;       /* [count]; NaN: a gap */
+    const double *lo, *hi; /* [count], a band about it; NULL: none */
+} mha_line;
+typedef struct mha_line_panel {
+    const char *value_name, *unit;
+    const mha_line *lines; /* [lines] */
+} mha_line_panel;
+typedef struct mha_lines {
+    const double *x; /* [count] ascending, at least two */
+    size_t count;
+    const char *x_name;
+    const char *const *names; /* [lines], at most 4 */
+    size_t lines;
+    const mha_line_panel *panels;
+    size_t panel_count;
+    double mark;      /* x of an upright line; NaN: none */
+    const char *note; /* a sentence under the figure; NULL: none */
+} mha_lines;
+mha_status mha_chart_lines(const mha_lines *figure, const mha_chart_options *o, const char *path,
+                           mha_err *err);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
-/* cmd_curve.c: the pruning experiment as a table. */
+/* cmd_curve.c: the pruning experiment, as a table or as a figure. */
 #include "base/fail.h"
 #include "base/mem.h"
+#include "cli/figure.h"
 #include "cli/headlist.h"
 #include "cli/output.h"
 #include "cli/scoring.h"
@@ -180,12 +181,17 @@ static mha_status summary_describe(curving *v, mha_err *err)
     MHA_TRY(mha_meta_int(m, "documents", (int64_t)s->documents, err));
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         MHA_TRY(mha_meta_real(m, entries[i].name, entries[i].value, err));
+    return MHA_OK;
+}
+
+static void summary_note(const curving *v)
+{
+    const mha_curve_summary *s = mha_curve_summary_get(v->curve);
     if (!isnan(s->area))
         mha_note(v->cli,
                  "area under metric/metric of the whole model: %.3f (random orders %.3f, opposite "
                  "order %.3f); 99 %% of it is kept up to fraction %.2f",
                  s->area, s->area_random, s->area_reverse, s->keeps);
-    return MHA_OK;
 }
 
 /* "dec.self.4.7" for each unit, in the order in which they went. */
@@ -239,7 +245,94 @@ static mha_status result_write(curving *v, const mha_output *out, mha_err *err)
     MHA_TRY(summary_describe(v, err));
     MHA_TRY(order_describe(v, err));
     MHA_TRY(rows_fill(v, err));
-    MHA_TRY(mha_output_table(v->cli, out, v->table, "loss", err));
+    return mha_output_table(v->cli, out, v->table, "loss", err);
+}
+
+/* ---- the figure ------------------------------------------------------------------------------
+ */
+
+enum { RANKED, RANDOM, REVERSE, LINES };
+
+typedef struct curvechart {
+    double *fraction;
+    double *loss[LINES], *metric[LINES], *loss_band[2], *metric_band[2];
+} curvechart;
+
+static mha_status points_spread(curvechart *c, mha_arena *arena, const mha_curve_point *points,
+                                size_t n, mha_err *err)
+{
+    double **const all[] = {&c->fraction,        &c->loss[RANKED],   &c->loss[RANDOM],
+                            &c->loss[REVERSE],   &c->metric[RANKED], &c->metric[RANDOM],
+                            &c->metric[REVERSE], &c->loss_band[0],   &c->loss_band[1],
+                            &c->metric_band[0],  &c->metric_band[1]};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        MHA_TRY(mha_arena_alloc((void **)all[k], arena, n, sizeof(double), err));
+    for (size_t i = 0; i < n; i++) {
+        const mha_curve_point *p = &points[i];
+        const double values[] = {p->fraction,         p->loss,
+                                 p->loss_random.mean, p->loss_reverse,
+                                 p->metric,           p->metric_random.mean,
+                                 p->metric_reverse,   p->loss_random.lo,
+                                 p->loss_random.hi,   p->metric_random.lo,
+                                 p->metric_random.hi};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            (*all[k])[i] = values[k];
+    }
+    return MHA_OK;
+}
+
+static mha_status figure_draw(curving *v, const mha_output *out, const mha_chart_options *chart,
+                              mha_arena *arena, mha_err *err)
+{
+    static const char *const units[] = {"heads removed, fraction", "groups removed, fraction",
+                                        "layers removed, fraction"};
+    static const char *const names[] = {"least important first", "random orders",
+                                        "most important first"};
+    const mha_curve_summary *s = mha_curve_summary_get(v->curve);
+    curvechart c;
+    size_t n;
+    char note[256] = "";
+    const mha_curve_point *points = mha_curve_points(v->curve, &n);
+    MHA_TRY(points_spread(&c, arena, points, n, err));
+    const mha_line loss[] = {{.y = c.loss[RANKED]},
+                             {c.loss[RANDOM], c.loss_band[0], c.loss_band[1]},
+                             {.y = c.loss[REVERSE]}};
+    const mha_line metric[] = {{.y = c.metric[RANKED]},
+                               {c.metric[RANDOM], c.metric_band[0], c.metric_band[1]},
+                               {.y = c.metric[REVERSE]}};
+    bool logits = mha_losses_kind(v->scoring.input.losses) == MHA_LOSS_LOGIT_DIFF;
+    const mha_line_panel panels[] = {{"loss", logits ? "logits" : "nats", loss},
+                                     {"accuracy", NULL, metric}};
+    int used = 0;
+    if (v->options.orders > 0)
+        used = snprintf(note, sizeof note, "Band: 95 %% of %zu random orders. ", v->options.orders);
+    bool keeps = s->keeps > 0;
+    if (keeps)
+        snprintf(note + used, sizeof note - (size_t)used,
+                 "Upright line: 99 %% of the accuracy is kept up to here (%.2f).", s->keeps);
+    const mha_lines figure = {.x = c.fraction,
+                              .count = n,
+                              .x_name = units[v->options.ranking.unit],
+                              .names = names,
+                              .lines = LINES,
+                              .panels = panels,
+                              .panel_count = 2,
+                              .mark = keeps ? s->keeps : (double)NAN,
+                              .note = *note ? note : NULL};
+    return mha_chart_lines(&figure, chart, out->path, err);
+}
+
+static mha_status result_save(curving *v, const mha_output *out, const mha_chart_options *chart,
+                              mha_err *err)
+{
+    summary_note(v);
+    if (mha_output_is_figure(out)) {
+        mha_arena arena = {0};
+        mha_status status = figure_draw(v, out, chart, &arena, err);
+        mha_arena_release(&arena);
+        MHA_TRY(status);
+    } else
+        MHA_TRY(result_write(v, out, err));
     if (v->partial) { /* the result is safe */
         unlink(v->partial);
         unlink(v->ranking_partial);
@@ -250,7 +343,8 @@ static mha_status result_write(curving *v, const mha_output *out, mha_err *err)
 /* ---- the command -----------------------------------------------------------------------------
  */
 
-static mha_status run(curving *v, const mha_output *out, mha_err *err)
+static mha_status run(curving *v, const mha_output *out, const mha_chart_options *chart,
+                      mha_err *err)
 {
     const mha_probe logits = {.sites = 1u << MHA_SITE_LOGITS};
     const mha_probe *probes[] = {&logits};
@@ -262,16 +356,20 @@ static mha_status run(curving *v, const mha_output *out, mha_err *err)
         return MHA_OK;
     }
     MHA_TRY(measure(v, err));
-    return result_write(v, out, err);
+    return result_save(v, out, chart, err);
 }
 
 mha_status mha_cmd_curve(mha_cli *cli, mha_err *err)
 {
     curving v = {.cli = cli};
     mha_output out;
-    MHA_TRY(mha_output_choose(&out, cli, MHA_FORMATS_TABLE, MHA_FORMAT_TEXT, err));
+    mha_chart_options chart = {0};
+    MHA_TRY(
+        mha_output_choose(&out, cli, MHA_FORMATS_TABLE | MHA_FORMATS_FIGURE, MHA_FORMAT_TEXT, err));
+    if (mha_output_is_figure(&out))
+        MHA_TRY(mha_figure_options(&chart, cli, &out, err));
     MHA_TRY(method_choose(&v, err));
-    mha_status status = run(&v, &out, err);
+    mha_status status = run(&v, &out, &chart, err);
     mha_table_free(v.table);
     mha_curve_free(v.curve);
     mha_measured_release(&v.measured);

@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_figure(const mha_output *out)
-{
-    return MHA_FORMATS_FIGURE & MHA_FORMAT_BIT(out->format);
-}
-
 static mha_status options_make(mha_headtable *h, mha_heads_options *o, mha_err *err)
 {
     const mha_args *args = &h->cli->args;
@@ -51,7 +46,7 @@ static mha_status result_write(mha_headtable *h, const mha_output *out,
 {
     MHA_TRY(mha_headtable_fill(h, err));
     MHA_TRY(mha_headtable_arrange(h, err));
-    if (is_figure(out))
+    if (mha_output_is_figure(out))
         return mha_headtable_draw(h, out, chart, err);
     return mha_output_table(h->cli, out, h->table, h->column, err);
 }
@@ -63,7 +58,7 @@ mha_status mha_cmd_heads(mha_cli *cli, mha_err *err)
     mha_chart_options chart = {0};
     MHA_TRY(
         mha_output_choose(&out, cli, MHA_FORMATS_TABLE | MHA_FORMATS_FIGURE, MHA_FORMAT_TEXT, err));
-    if (is_figure(&out))
+    if (mha_output_is_figure(&out))
         MHA_TRY(mha_figure_options(&chart, cli, &out, err));
     if (mha_args_has(&cli->args, MHA_OPT_BY_LAYER) &&
         mha_args_has(&cli->args, MHA_OPT_PER_DOCUMENT))

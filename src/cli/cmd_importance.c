@@ -5,17 +5,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool is_figure(const mha_output *out)
-{
-    return MHA_FORMATS_FIGURE & MHA_FORMAT_BIT(out->format);
-}
-
 static mha_status views_check(const mha_importancetable *t, const mha_output *out, mha_err *err)
 {
     const mha_args *args = &t->cli->args;
     if (mha_args_has(args, MHA_OPT_BY_LAYER) && mha_args_has(args, MHA_OPT_PER_DOCUMENT))
         return mha_fail(err, MHA_ERR_ARG, "--by-layer and --per-document exclude each other");
-    if (!is_figure(out))
+    if (!mha_output_is_figure(out))
         return MHA_OK;
     if (t->count > 1)
         return mha_fail(err, MHA_ERR_ARG, "a chart shows one method; choose it with --method");
@@ -64,7 +59,7 @@ static mha_status result_write(mha_importancetable *t, const mha_output *out,
                                const mha_chart_options *chart, mha_err *err)
 {
     MHA_TRY(mha_importancetable_fill(t, err));
-    if (is_figure(out))
+    if (mha_output_is_figure(out))
         return mha_importancetable_draw(t, out, chart, err);
     MHA_TRY(mha_importancetable_arrange(t, err));
     return mha_output_table(t->cli, out, t->table, t->column, err);
@@ -92,7 +87,7 @@ mha_status mha_cmd_importance(mha_cli *cli, mha_err *err)
     mha_chart_options chart = {0};
     MHA_TRY(
         mha_output_choose(&out, cli, MHA_FORMATS_TABLE | MHA_FORMATS_FIGURE, MHA_FORMAT_TEXT, err));
-    if (is_figure(&out))
+    if (mha_output_is_figure(&out))
         MHA_TRY(mha_figure_options(&chart, cli, &out, err));
     MHA_TRY(mha_methods_parse(t.methods, &t.count, &cli->args, err));
     MHA_TRY(mha_importancetable_sorting(&t, err));

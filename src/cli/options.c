@@ -20,7 +20,8 @@
 #define SCORES  (IMPORT | CURVE)
 #define LOSS    (SCORES | PRUNE)
 #define TABLES  (HEADS | IMPORT)
-#define FIGURE  (HEADS | HEATMAP | IMPORT)
+#define COLORED (HEADS | HEATMAP | IMPORT)
+#define FIGURE  (COLORED | CURVE)
 #define ALL     (MODEL | HELP)
 
 const mha_option mha_options[MHA_OPT_COUNT] = {
@@ -141,7 +142,7 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "what stands at the axes"},
     {MHA_OPT_SCALE, MHA_GROUP_FIGURE, HEATMAP, "--scale", "linear|log|clip", "linear",
      "how weights become colours"},
-    {MHA_OPT_COLORMAP, MHA_GROUP_FIGURE, FIGURE, "--colormap", "NAME", "by figure",
+    {MHA_OPT_COLORMAP, MHA_GROUP_FIGURE, COLORED, "--colormap", "NAME", "by figure",
      "colour map; a wrong name lists them"},
     {MHA_OPT_EXACT, MHA_GROUP_FIGURE, HEATMAP, "--exact", NULL, NULL,
      "one weight one pixel, PNG only"},

@@ -82,6 +82,11 @@ mha_status mha_output_choose(mha_output *out, mha_cli *cli, unsigned allowed, mh
     return MHA_OK;
 }
 
+bool mha_output_is_figure(const mha_output *out)
+{
+    return MHA_FORMATS_FIGURE & MHA_FORMAT_BIT(out->format);
+}
+
 mha_status mha_output_table(mha_cli *cli, const mha_output *out, const mha_table *t,
                             const char *bar, mha_err *err)
 {

@@ -67,10 +67,11 @@ void mha_canvas_disc(mha_canvas *c, mha_point centre, double radius, double line
         c->ops->disc(c, centre, radius, line, color);
 }
 
-void mha_canvas_triangle(mha_canvas *c, const mha_point corner[3], mha_color color)
+void mha_canvas_path(mha_canvas *c, const mha_point *points, size_t count, double line,
+                     mha_color color)
 {
     if (c->status == MHA_OK)
-        c->ops->triangle(c, corner, color);
+        c->ops->path(c, points, count, line, color);
 }
 
 void mha_canvas_frame(mha_canvas *c, double x, double y, double width, double height, double line,

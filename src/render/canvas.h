@@ -50,7 +50,8 @@ typedef struct mha_canvas_ops {
                   const mha_raster *raster);
     void (*curve)(mha_canvas *c, const mha_point curve[3], double line, mha_color color);
     void (*disc)(mha_canvas *c, mha_point centre, double radius, double line, mha_color color);
-    void (*triangle)(mha_canvas *c, const mha_point corner[3], mha_color color);
+    void (*path)(mha_canvas *c, const mha_point *points, size_t count, double line,
+                 mha_color color);
     mha_status (*finish)(mha_canvas *c, mha_err *err);
     void (*close)(mha_canvas *c);
 } mha_canvas_ops;
@@ -93,11 +94,13 @@ void mha_canvas_text(mha_canvas *c, const char *text, double size, double x, dou
 void mha_canvas_image(mha_canvas *c, double x, double y, double width, double height,
                       const mha_raster *raster);
 /* A line from curve[0] to curve[2], drawn towards curve[1] (a quadratic Bézier curve). Curves,
- * discs and triangles are antialiased. */
+ * discs and paths are antialiased. */
 void mha_canvas_curve(mha_canvas *c, const mha_point curve[3], double line, mha_color color);
 /* A disc; with line > 0 only its rim, of that width, its middle at the radius. */
 void mha_canvas_disc(mha_canvas *c, mha_point centre, double radius, double line, mha_color color);
-void mha_canvas_triangle(mha_canvas *c, const mha_point corner[3], mha_color color);
+/* A line through the points, in their order; with line 0 the area inside of them. */
+void mha_canvas_path(mha_canvas *c, const mha_point *points, size_t count, double line,
+                     mha_color color);
 /* The outline of a rectangle, `line` wide, outside of it. */
 void mha_canvas_frame(mha_canvas *c, double x, double y, double width, double height, double line,
                       mha_color color);

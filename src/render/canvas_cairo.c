@@ -112,15 +112,20 @@ static void disc_draw(mha_canvas *c, mha_point centre, double radius, double lin
         cairo_fill(cr);
 }
 
-static void triangle_draw(mha_canvas *c, const mha_point corner[3], mha_color color)
+static void path_draw(mha_canvas *c, const mha_point *points, size_t count, double line,
+                      mha_color color)
 {
     cairo_t *cr = self(c)->cr;
     source_set(cr, color);
-    cairo_move_to(cr, corner[0].x, corner[0].y);
-    cairo_line_to(cr, corner[1].x, corner[1].y);
-    cairo_line_to(cr, corner[2].x, corner[2].y);
-    cairo_close_path(cr);
-    cairo_fill(cr);
+    cairo_set_line_width(cr, line);
+    cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
+    cairo_new_path(cr); /* text leaves a point */
+    for (size_t i = 0; i < count; i++)
+        cairo_line_to(cr, points[i].x, points[i].y);
+    if (line > 0)
+        cairo_stroke(cr);
+    else
+        cairo_fill(cr);
 }
 
 /* --- PNG ---------------------------------------------------------------------------------------
@@ -218,8 +223,8 @@ static mha_status png_finish(mha_canvas *c, mha_err *err)
                              &self(c)->info, err);
 }
 
-static const mha_canvas_ops png_ops = {png_rect,  text_draw,     png_image,  curve_draw,
-                                       disc_draw, triangle_draw, png_finish, canvas_close};
+static const mha_canvas_ops png_ops = {png_rect,  text_draw, png_image,  curve_draw,
+                                       disc_draw, path_draw, png_finish, canvas_close};
 
 mha_status mha_canvas_png_new(mha_canvas **out, const mha_canvas_setup *setup, mha_err *err)
 {
@@ -302,8 +307,8 @@ static mha_status pdf_finish(mha_canvas *c, mha_err *err)
     return status_of(cairo_surface_status(self(c)->surface), err);
 }
 
-static const mha_canvas_ops pdf_ops = {pdf_rect,  text_draw,     pdf_image,  curve_draw,
-                                       disc_draw, triangle_draw, pdf_finish, canvas_close};
+static const mha_canvas_ops pdf_ops = {pdf_rect,  text_draw, pdf_image,  curve_draw,
+                                       disc_draw, path_draw, pdf_finish, canvas_close};
 
 /* Errors stay in the stream, where the commit of the file finds them. */
 static cairo_status_t stream_write(void *stream, const unsigned char *bytes, unsigned int n)

@@ -100,12 +100,18 @@ static void svg_disc(mha_canvas *c, mha_point centre, double radius, double line
     fputs("/>\n", c->stream);
 }
 
-static void svg_triangle(mha_canvas *c, const mha_point corner[3], mha_color color)
+static void svg_path(mha_canvas *c, const mha_point *points, size_t count, double line,
+                     mha_color color)
 {
     fputs("<path d=\"", c->stream);
-    path_point(c, "M", corner[0]);
-    path_point(c, " L", corner[1]);
-    path_point(c, " L", corner[2]);
+    for (size_t i = 0; i < count; i++)
+        path_point(c, i == 0 ? "M" : " L", points[i]);
+    if (line > 0) {
+        fputs("\" fill=\"none\" stroke-linejoin=\"round\"", c->stream);
+        number(c, "stroke-width", line);
+        fprintf(c->stream, " stroke=\"#%02x%02x%02x\"/>\n", color.r, color.g, color.b);
+        return;
+    }
     fputs(" Z\"", c->stream);
     fill(c, color);
     fputs("/>\n", c->stream);
@@ -229,8 +235,8 @@ static void svg_close(mha_canvas *c)
     mha_free(c);
 }
 
-static const mha_canvas_ops svg_ops = {svg_rect, svg_text,     svg_image,  svg_curve,
-                                       svg_disc, svg_triangle, svg_finish, svg_close};
+static const mha_canvas_ops svg_ops = {svg_rect, svg_text, svg_image,  svg_curve,
+                                       svg_disc, svg_path, svg_finish, svg_close};
 
 /* Arial and Helvetica are as wide as the bundled font, letter by letter: where it is not installed,
  * the figure looks the same in them. */

@@ -166,7 +166,7 @@ static void draw_edge(const picture *p, mha_point from, mha_point to, double lin
     double dx = (tip.x - base.x) / head * half, dy = (tip.y - base.y) / head * half;
     mha_point arrow[3] = {tip, {base.x - dy, base.y + dx}, {base.x + dy, base.y - dx}};
     mha_canvas_curve(p->f->canvas, curve, line, color);
-    mha_canvas_triangle(p->f->canvas, arrow, color);
+    mha_canvas_path(p->f->canvas, arrow, 3, 0, color);
 }
 
 static void draw_weight(const picture *p, size_t e)

@@ -49,4 +49,12 @@ echo stack,kind,layer,head,score >wrong.csv && echo dec,self,0,9,1 >>wrong.csv
 try gpt2-lm --ids 2,7 --scores wrong.csv
 echo no partial result >x.json.curve.partial
 try gpt2-lm --ids 2,7,8 --resume -o x.json
-try gpt2-lm --ids 2,7 -o x.png
+try gpt2-lm --ids 2,7 -o x.npz
+try gpt2-lm --ids 2,7 -o x.png --colormap viridis
+echo "== the figure"
+for suffix in png pdf svg; do
+    "$MHA" curve gpt2-lm --ids "$rank" --steps 4 --orders 3 --title Curve -q -o "x.$suffix" && head -c 4 "x.$suffix" | tr -cd 'A-Z%<?'
+    echo
+done
+grep -c "least important first" x.svg
+"$MHA" curve gpt2-lm --ids "$rank" --unit layer --steps 2 --orders 0 -q -o y.svg && grep -o "layers removed" y.svg

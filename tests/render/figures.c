@@ -295,6 +295,36 @@ static void test_network_limits(void **state)
     assert_int_equal(mha_chart_network(&none, &plain, path, NULL), MHA_ERR_ARG);
 }
 
+/* Two panels, a band, a gap in one line, a line that is all gaps, and a range of nothing. */
+static void test_lines(void **state)
+{
+    enum { N = 6 };
+    const double none = (double)NAN;
+    const double x[N] = {0, 0.2, 0.4, 0.6, 0.8, 1};
+    const double a[N] = {3.1, 3.12, 3.2, 3.5, 4.4, 7}, b[N] = {3.1, 3.5, 4.2, 5, 6.1, 7};
+    const double lo[N] = {3.1, 3.2, 3.6, 4.3, 5.5, 7}, hi[N] = {3.1, 3.9, 5.1, 6, 6.9, 7};
+    const double gap[N] = {3.1, 5, none, 6.5, 6.9, 7}, gaps[N] = {none, none, none, none, none, 1};
+    const double flat[N] = {0.25, 0.25, 0.25, 0.25, 0.25, 0.25};
+    const mha_line above[] = {{.y = a}, {b, lo, hi}, {.y = gap}};
+    const mha_line below[] = {{.y = flat}, {gaps, gaps, gaps}, {.y = flat}};
+    const mha_line_panel panels[] = {{"loss", "nats", above}, {"metric", NULL, below}};
+    const char *const names[] = {"least important first", "random orders", "most important first"};
+    const char *path = tempdir_path(state, "lines.png");
+    mha_lines figure = {x, N, "heads removed", names, 3, panels, 1, 0.4, "A sentence."};
+    assert_int_equal(mha_chart_lines(&figure, &plain, path, NULL), MHA_OK);
+    image_expect(path, "lines");
+    mha_chart_options o = plain;
+    o.dark = o.force = true;
+    o.width_mm = 50;
+    figure.panel_count = 2;
+    figure.mark = none;
+    figure.note = NULL;
+    assert_int_equal(mha_chart_lines(&figure, &o, path, NULL), MHA_OK);
+    image_expect(path, "lines_dark_narrow");
+    figure.count = 1;
+    assert_int_equal(mha_chart_lines(&figure, &o, path, NULL), MHA_ERR_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +336,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_grid, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_headmap, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_bars, tempdir_setup, tempdir_teardown),
+        cmocka_unit_test_setup_teardown(test_lines, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_exact, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_cells_fill_the_map, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_dpi_is_in_the_file, tempdir_setup, tempdir_teardown),
