@@ -117,7 +117,7 @@ typedef struct mha_corpus_document {
     size_t ids_n;
     const mha_corpus_word *words; /* [words_n] of a .conllu sentence, else NULL */
     size_t words_n;
-    size_t line; /* where it starts, from 1; for files of ids the number of the document from 1 */
+    size_t line; /* where it starts, from 1; for files of ids the number of the document from 0 */
 } mha_corpus_document;
 
 typedef struct mha_corpus mha_corpus;

@@ -141,10 +141,6 @@ static mha_status target_open(mha_outfile *f, mha_err *err)
     struct stat info;
     if (f->path[0] == '\0')
         return mha_fail(err, MHA_ERR_IO, "an empty file name");
-    if (strcmp(f->path, "-") == 0) {
-        f->stream = stdout;
-        return MHA_OK;
-    }
     if (stat(f->path, &info) == 0) {
         if (S_ISDIR(info.st_mode))
             return mha_fail(err, MHA_ERR_IO, "%s: %s", f->path, strerror(EISDIR));
@@ -160,8 +156,11 @@ static mha_status target_open(mha_outfile *f, mha_err *err)
 mha_status mha_outfile_open(mha_outfile *f, const char *path, bool force, mha_err *err)
 {
     *f = (mha_outfile){.force = force};
-    mha_status status = mha_strdup(&f->path, path, err);
-    if (status == MHA_OK)
+    bool standard = strcmp(path, "-") == 0;
+    mha_status status = mha_strdup(&f->path, standard ? "standard output" : path, err);
+    if (status == MHA_OK && standard)
+        f->stream = stdout;
+    else if (status == MHA_OK)
         status = target_open(f, err);
     if (status != MHA_OK)
         handle_reset(f);

@@ -233,7 +233,10 @@ static mha_status options_make(maps *m, mha_err *err)
     mha_trace_options *o = &m->options;
     if (o->sites & 1u << MHA_SITE_LOGITS)
         MHA_TRY(logits_check(cli, err));
-    MHA_TRY(mha_selection_make(&m->selection, cli, err));
+    if (o->sites & ((1u << MHA_SITE_EMBED) - 1)) /* the sites before it are those of heads */
+        MHA_TRY(mha_selection_make(&m->selection, cli, err));
+    else
+        MHA_TRY(mha_selection_make_layers(&m->selection, cli, err));
     o->choice = mha_selection_choice(&m->selection);
     MHA_TRY(mha_args_bytes(&cli->args, MHA_OPT_MEMORY, &o->limit, err));
     if (mha_args_has(&cli->args, MHA_OPT_WORDS))

@@ -2,6 +2,7 @@
 #include "cli/headlist.h"
 
 #include "base/fail.h"
+#include "cli/nearest.h"
 #include "mha/table.h"
 
 #include <inttypes.h>
@@ -45,9 +46,10 @@ static mha_status item_check(const mha_cli *cli, const mha_head_item *it, mha_op
                             mha_kind_name(step->kind));
         first = step;
     }
-    return first != NULL ? MHA_OK
-                         : mha_fail(err, MHA_ERR_ARG, "%s: the model has no head %.*s",
-                                    mha_options[id].name, n, text);
+    return first != NULL && mha_head_item_ends(it, info)
+               ? MHA_OK
+               : mha_fail(err, MHA_ERR_ARG, "%s: the model has no head %.*s", mha_options[id].name,
+                          n, text);
 }
 
 static size_t item_mark(const mha_cli *cli, const mha_head_item *it, size_t stride, bool *marks)
@@ -103,15 +105,30 @@ typedef struct ranking {
     mha_table *table;
     size_t column[COLUMNS];
     uint32_t unit; /* 0: heads, 1: key/value groups, 2: all heads of a step */
+    double sign;   /* of a column that is better when it is lower, -1 */
 } ranking;
+
+static mha_status column_missing(const ranking *r, const char *by, mha_err *err)
+{
+    mha_nearest nearest = {.word = by};
+    for (size_t c = 0; c < mha_table_columns(r->table); c++)
+        if (c != r->column[STACK] && c != r->column[KIND] && c != r->column[LAYER] &&
+            c != r->column[HEAD])
+            mha_nearest_try(&nearest, mha_table_column(r->table, c)->name);
+    return mha_fail(err, MHA_ERR_ARG, "--by: %s has no column '%s'; the nearest is '%s'", r->path,
+                    by, nearest.best ? nearest.best : "");
+}
 
 static mha_status columns_find(ranking *r, mha_err *err)
 {
     const char *by = mha_args_get(&r->cli->args, MHA_OPT_BY);
     const char *names[COLUMNS] = {"stack", "kind", "layer", r->unit == 1 ? "group" : "head",
                                   by ? by : "score"};
+    r->sign = strncmp(names[SCORE], "rank", 4) == 0 ? -1 : 1;
     for (int c = 0; c < COLUMNS; c++) {
         r->column[c] = mha_table_find(r->table, names[c]);
+        if (r->column[c] == MHA_NO_COLUMN && c == SCORE && by)
+            return column_missing(r, by, err);
         if (r->column[c] == MHA_NO_COLUMN && !(c == HEAD && r->unit == 2))
             return mha_fail(err, MHA_ERR_FORMAT, "%s: the table has no column '%s'", r->path,
                             names[c]);
@@ -169,6 +186,19 @@ static bool row_means(const ranking *r, const mha_attn_info *step, int64_t numbe
     return r->unit == 2 || (r->unit == 1 ? h / group == number : step->head_ids[h] == number);
 }
 
+/* The last of several rows must not win in silence: which method or document would rank? */
+static mha_status head_take(const ranking *r, double *score, size_t row, mha_err *err)
+{
+    if (!isnan(*score))
+        return mha_fail(
+            err, MHA_ERR_FORMAT,
+            "%s: row %zu scores a head again; a ranking has one row a head: one method, "
+            "no --per-document",
+            r->path, row + 1);
+    *score = r->sign * mha_table_get_real(r->table, row, r->column[SCORE]);
+    return MHA_OK;
+}
+
 static mha_status rows_take(const ranking *r, double *scores, size_t stride, mha_err *err)
 {
     for (size_t row = 0; row < mha_table_rows(r->table); row++) {
@@ -181,7 +211,7 @@ static mha_status rows_take(const ranking *r, double *scores, size_t stride, mha
         const mha_attn_info *step = &r->cli->info->attn[a];
         for (uint32_t h = 0; h < step->heads; h++)
             if (row_means(r, step, number, h))
-                scores[a * stride + h] = mha_table_get_real(r->table, row, r->column[SCORE]);
+                MHA_TRY(head_take(r, &scores[a * stride + h], row, err));
     }
     return MHA_OK;
 }

@@ -12,8 +12,9 @@
 mha_status mha_headlist_mark(bool *marks, size_t *gone, const mha_cli *cli, mha_option_id id,
                              size_t stride, mha_err *err);
 
-/* scores [A, H] from the `score` column of a table of importance, or that of --by; NaN where it has
- * no row. MHA_ERR_FORMAT: no such table, or one of another model. */
+/* scores [A, H] from the `score` column of a table of importance, or that of --by, higher is more
+ * important (ranks are negated); NaN where it has no row. MHA_ERR_FORMAT: no such table, one of
+ * another model, or several rows a head. */
 mha_status mha_headlist_scores(double *scores, const mha_cli *cli, const char *path, size_t stride,
                                mha_err *err);
 

@@ -133,8 +133,7 @@ static mha_status text_encode(mha_cli *cli, mha_input *in, const mha_source *s, 
     return mha_fail(err, MHA_ERR_LIMIT, "an empty document");
 }
 
-/* The class that a label names, by its name or its number. Whether the model has that number is for
- * the loss to say. */
+/* The class that a label names, by its name or its number. */
 static mha_status label_find(int32_t *out, const mha_model_info *info, const char *label,
                              mha_err *err)
 {
@@ -145,7 +144,7 @@ static mha_status label_find(int32_t *out, const mha_model_info *info, const cha
             *out = (int32_t)i;
             return MHA_OK;
         }
-    if (!mha_parse_uint(label, &number, &end) || *end || number > INT32_MAX)
+    if (!mha_parse_uint(label, &number, &end) || *end || number >= info->classes)
         return mha_fail(err, MHA_ERR_FORMAT,
                         "label '%s' is none of the model's %" PRIu32 " classes", label,
                         info->classes);

@@ -14,7 +14,8 @@
 /* ---- options ---------------------------------------------------------------------------------
  */
 
-static mha_status method_parse(mha_importance_method *out, const char *name, size_t n, mha_err *err)
+static mha_status method_parse(mha_importance_method *out, const char *name, size_t n,
+                               const mha_args *args, mha_err *err)
 {
     char word[32];
     snprintf(word, sizeof word, "%.*s", (int)(n < 31 ? n : 31), name);
@@ -26,6 +27,8 @@ static mha_status method_parse(mha_importance_method *out, const char *name, siz
         }
         mha_nearest_try(&nearest, mha_importance_name((mha_importance_method)m));
     }
+    if (strcmp(args->command->name, "curve") == 0)
+        mha_nearest_try(&nearest, "greedy");
     return mha_fail(err, MHA_ERR_ARG, "--method: no method '%s'; the nearest is '%s'", word,
                     nearest.best);
 }
@@ -38,7 +41,7 @@ mha_status mha_methods_parse(mha_importance_method *out, size_t *count, const mh
     for (at = at ? at : "gradient";; at++) {
         size_t n = strcspn(at, ",");
         mha_importance_method m = MHA_GRADIENT;
-        MHA_TRY(method_parse(&m, at, n, err));
+        MHA_TRY(method_parse(&m, at, n, args, err));
         for (size_t i = 0; i < *count; i++)
             if (out[i] == m)
                 return mha_fail(err, MHA_ERR_ARG, "--method: '%s' stands twice",

@@ -83,6 +83,19 @@ bool mha_head_item_has_step(const item *it, const mha_attn_info *step)
            (it->kind < 0 || (int)step->kind == it->kind) && span_has(it->layer, step->layer);
 }
 
+bool mha_head_item_ends(const item *it, const mha_model_info *info)
+{
+    bool layer = it->layer.last == UINT64_MAX, head = it->head.last == UINT64_MAX;
+    for (size_t a = 0; a < info->attn_count; a++) {
+        const mha_attn_info *step = &info->attn[a];
+        if (!mha_head_item_has_step(it, step))
+            continue;
+        layer = layer || step->layer >= it->layer.last;
+        head = head || step->original_heads > it->head.last;
+    }
+    return layer && head;
+}
+
 /* Marks what the item allows in marks [A, H]; false when that is nothing. */
 static bool item_mark(const item *it, const mha_selection *s, bool *marks)
 {
@@ -91,6 +104,7 @@ static bool item_mark(const item *it, const mha_selection *s, bool *marks)
         const mha_attn_info *step = &s->info->attn[a];
         if (!mha_head_item_has_step(it, step))
             continue;
+        any = any || (!step->heads && it->head.last == UINT64_MAX); /* "all", of none */
         for (uint32_t h = 0; h < step->heads; h++)
             if (span_has(it->head, step->head_ids[h]))
                 any = marks[a * s->stride + h] = true;
@@ -114,7 +128,7 @@ static mha_status list_apply(mha_selection *s, const mha_option *o, const char *
             status = mha_fail(err, MHA_ERR_ARG, "%s: '%.*s' is not %s", o->name, (int)n, at,
                               o->id == MHA_OPT_HEADS ? "LAYER.HEAD or STACK.KIND.LAYER.HEAD"
                                                      : "a layer or a range of layers such as 3-5");
-        else if (!item_mark(&it, s, marks))
+        else if (!mha_head_item_ends(&it, s->info) || !item_mark(&it, s, marks))
             status = mha_fail(err, MHA_ERR_ARG, "%s: the model has no %s %.*s", o->name,
                               o->id == MHA_OPT_HEADS ? "head" : "layer", (int)n, at);
         if (!at[n])
@@ -125,6 +139,21 @@ static mha_status list_apply(mha_selection *s, const mha_option *o, const char *
         s->heads[i] = s->heads[i] && marks[i];
     mha_free(marks);
     return status;
+}
+
+/* Whether --stack, --kind and --layers allow the step. --heads names heads, so that no step without
+ * any is meant. */
+static bool empty_step_allowed(const mha_args *args, const mha_attn_info *step)
+{
+    int stack = mha_args_choice(args, MHA_OPT_STACK), kind = mha_args_choice(args, MHA_OPT_KIND);
+    const char *at = mha_args_get(args, MHA_OPT_LAYERS);
+    if (mha_args_has(args, MHA_OPT_HEADS) || (stack >= 0 && (int)step->stack != stack) ||
+        (kind >= 0 && (int)step->kind != kind))
+        return false;
+    for (item it; at; at = at[strcspn(at, ",")] ? at + strcspn(at, ",") + 1 : NULL)
+        if (layer_item_parse(&it, at, strcspn(at, ",")) && span_has(it.layer, step->layer))
+            return true;
+    return !mha_args_has(args, MHA_OPT_LAYERS);
 }
 
 /* Everything that --stack, --kind and the documents allow. */
@@ -149,6 +178,14 @@ static mha_status selection_start(mha_selection *s, const mha_cli *cli, mha_err 
     return MHA_OK;
 }
 
+static mha_status nothing_chosen(const mha_selection *s, mha_cli *cli, mha_err *err)
+{
+    for (size_t a = 0; a < s->info->attn_count; a++)
+        if (s->info->attn[a].heads)
+            return mha_fail(err, MHA_ERR_ARG, "the selection leaves no head");
+    return mha_cannot(cli, err, "nothing to measure: the model has no attention head left");
+}
+
 static mha_status selection_apply(mha_selection *s, const mha_args *args, mha_err *err)
 {
     const char *layers = mha_args_get(args, MHA_OPT_LAYERS);
@@ -161,15 +198,15 @@ static mha_status selection_apply(mha_selection *s, const mha_args *args, mha_er
         const mha_attn_info *step = &s->info->attn[a];
         size_t chosen = mha_selection_heads(s, a);
         s->count += chosen;
-        if (chosen && step->layer < s->info->layers[step->stack])
+        /* the sites of a layer are there without heads, too */
+        bool layer = chosen || (!step->heads && empty_step_allowed(args, step));
+        if (layer && step->layer < s->info->layers[step->stack])
             s->layers[step->stack][step->layer] = true;
     }
-    if (!s->count)
-        return mha_fail(err, MHA_ERR_ARG, "the selection leaves no head");
     return MHA_OK;
 }
 
-mha_status mha_selection_make(mha_selection *s, const mha_cli *cli, mha_err *err)
+mha_status mha_selection_make_layers(mha_selection *s, mha_cli *cli, mha_err *err)
 {
     const mha_model_info *info = cli->info;
     *s = (mha_selection){.info = info};
@@ -184,6 +221,12 @@ mha_status mha_selection_make(mha_selection *s, const mha_cli *cli, mha_err *err
         MHA_TRY(mha_alloc((void **)&s->layers[i], info->layers[i], sizeof **s->layers, err));
     MHA_TRY(selection_start(s, cli, err));
     return selection_apply(s, &cli->args, err);
+}
+
+mha_status mha_selection_make(mha_selection *s, mha_cli *cli, mha_err *err)
+{
+    MHA_TRY(mha_selection_make_layers(s, cli, err));
+    return s->count ? MHA_OK : nothing_chosen(s, cli, err);
 }
 
 void mha_selection_release(mha_selection *s)

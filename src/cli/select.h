@@ -16,7 +16,9 @@ typedef struct mha_selection {
 /* The model and the documents must be open: where a document has no target, the decoder of an
  * encoder–decoder has nothing to read and its heads are not chosen, which is said. MHA_ERR_ARG
  * names the item that chooses nothing. Release in any case. */
-mha_status mha_selection_make(mha_selection *s, const mha_cli *cli, mha_err *err);
+mha_status mha_selection_make(mha_selection *s, mha_cli *cli, mha_err *err);
+/* The same for sites that no head has: no head need be left. */
+mha_status mha_selection_make_layers(mha_selection *s, mha_cli *cli, mha_err *err);
 void mha_selection_release(mha_selection *s);
 
 /* One item of a list of heads. */
@@ -31,6 +33,9 @@ typedef struct mha_head_item {
 bool mha_head_item_parse(mha_head_item *out, const char *s, size_t n);
 /* Whether it can mean heads of the step. */
 bool mha_head_item_has_step(const mha_head_item *it, const mha_attn_info *step);
+/* Whether both its ranges end at a layer and a head that some step it can mean has, or had before
+ * pruning: 0.0-9 is a mistake where heads end at 3. */
+bool mha_head_item_ends(const mha_head_item *it, const mha_model_info *info);
 
 /* The position in info->attn, or SIZE_MAX. */
 size_t mha_attn_find(const mha_model_info *info, mha_stack_id stack, mha_kind kind, uint32_t layer);

@@ -15,8 +15,8 @@ static mha_status source_add(mha_source **out, mha_sources *s, mha_err *err)
         MHA_TRY(mha_grow((void **)&s->items, s->capacity, capacity, sizeof *s->items, err));
         s->capacity = capacity;
     }
-    *out = &s->items[s->count++];
-    (*out)->place = s->count;
+    *out = &s->items[s->count];
+    (*out)->place = s->count++;
     return MHA_OK;
 }
 
@@ -230,7 +230,9 @@ void mha_sources_release(mha_sources *s)
 
 void mha_source_name(const mha_source *s, char *out, size_t size)
 {
-    if (s->file)
+    if (s->file && s->ids)
+        snprintf(out, size, "%s: document %zu", s->file, s->place);
+    else if (s->file)
         snprintf(out, size, "%s:%zu", s->file, s->place);
     else
         snprintf(out, size, "document %zu", s->place);

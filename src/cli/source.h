@@ -15,7 +15,8 @@ typedef struct mha_source {
     mha_graph *graph; /* instead of text and ids; owned until somebody takes it; NULL: none */
     const char *image, *features; /* files of a picture or of features; NULL: none */
     const char *file;             /* where it came from; NULL: the command line */
-    size_t place; /* line of the file, or the number among the command line's, from 1 */
+    size_t
+        place; /* line of the file from 1; of ids or from the command line: their number from 0 */
 } mha_source;
 
 typedef struct mha_sources {

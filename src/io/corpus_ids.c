@@ -18,11 +18,11 @@ mha_status mha_corpus_add_ids(mha_corpus *c, const int64_t *ids, const int64_t *
             return mha_fail(err, MHA_ERR_FORMAT,
                             "%s: attention_mask: document %zu, position %zu: %lld is neither 0 nor "
                             "1",
-                            file, c->count + 1, i, (long long)mask[i]);
+                            file, c->count, i, (long long)mask[i]);
         if (!mask || mask[i] == 1)
             kept[count++] = ids[i];
     }
-    mha_corpus_document d = {.ids = kept, .ids_n = count, .line = c->count + 1};
+    mha_corpus_document d = {.ids = kept, .ids_n = count, .line = c->count};
     return mha_corpus_add(c, &d, err);
 }
 
@@ -39,7 +39,7 @@ static mha_status json_ints(mha_corpus *c, int64_t **out, const json_t *list, co
         if (!json_is_integer(value) && !json_is_boolean(value))
             return mha_fail(err, MHA_ERR_FORMAT,
                             "%s: %s: document %zu, position %zu is not an integer", file, what,
-                            c->count + 1, i);
+                            c->count, i);
         (*out)[i] = json_is_integer(value) ? json_integer_value(value) : json_is_true(value);
     }
     return MHA_OK;
@@ -51,10 +51,10 @@ static mha_status json_row(mha_corpus *c, const json_t *ids, const json_t *mask,
     int64_t *values = NULL, *kept = NULL;
     if (!json_is_array(ids) || (mask && !json_is_array(mask)))
         return mha_fail(err, MHA_ERR_FORMAT, "%s: document %zu is not a list of integers", file,
-                        c->count + 1);
+                        c->count);
     if (mask && json_array_size(mask) != json_array_size(ids))
         return mha_fail(err, MHA_ERR_FORMAT, "%s: document %zu: %zu ids, attention_mask of %zu",
-                        file, c->count + 1, json_array_size(ids), json_array_size(mask));
+                        file, c->count, json_array_size(ids), json_array_size(mask));
     MHA_TRY(json_ints(c, &values, ids, "ids", file, err));
     if (mask)
         MHA_TRY(json_ints(c, &kept, mask, "attention_mask", file, err));

@@ -39,6 +39,7 @@ try gpt2-lm --ids 2
 try gpt2-lm --ids 2,7 --steps 0
 try gpt2-lm --ids 2,7 --method gradient,fisher
 try gpt2-lm --ids 2,7 --method greedy --rescore
+try gpt2-lm --ids 2,7 --method gredy
 try gpt2-lm --ids 2,7 --scores scores.json --rescore
 try gpt2-lm --ids 2,7 --by signed
 try gpt2-lm --ids 2,7 --scores scores.csv --by importance

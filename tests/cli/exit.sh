@@ -16,6 +16,7 @@ echo old >"$out/table.csv"
 try 1 heads bert-mlm --ids 1,2 -o "$out/table.csv" 2>&1 | sed "s#$out/##"
 cat "$out/table.csv"
 try 1 heads bert-mlm --ids 1,2 --format csv -o /dev/full
+try 1 heads bert-mlm --ids 1,2 --format csv >/dev/full
 try 1 heads bert-mlm --ids 1,2 -o "$out/none/table.csv" 2>&1 | sed "s#$out/##"
 try 1 heads bert-mlm --ids 1,2 --memory 1K 2>&1 | sed 's/[0-9][0-9]* bytes/N bytes/'
 try 1 heads bert-mlm --ids '1,99;;2,99'

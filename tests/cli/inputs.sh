@@ -51,6 +51,8 @@ echo "== skipped, counted and named"
 tokens bert --file long.txt | wc -l
 tokens bert --file long.txt -v | wc -l
 "$MHA" tokens bert --file long.txt -q --format json | grep '"input"'
+printf '[[2, 5, 3], [2, 99, 3]]' >outside.json
+tokens bert --ids-file outside.json | tail -n 1
 echo "== an empty text"
 tokens bert --text ''
 echo $?

@@ -26,6 +26,13 @@ done
 "$MHA" importance empty --ids '2,7,8,9;3,4,5' --method fisher --format json -q | grep -c '"head_sum_error": [0-9.]*e-0[789]'
 "$MHA" heads empty --ids 2,7,8 --format csv | wc -l
 "$MHA" run empty --ids 1,2,3 --generate 4 --format csv | wc -l
+"$MHA" maps empty --ids 2,7,8 --sites resid --layers 1 -o layer.npz && echo a layer without heads has its residual stream
+try gpt2-lm --heads '*.*' -o bare
+"$MHA" heads bare --ids 2,7,8
+echo $?
+"$MHA" importance bare --ids 2,7,8
+echo $?
+"$MHA" maps bare --ids 2,7,8 --sites logits,resid -o logits.npz && echo logits
 try gpt2-lm --keep 0.0,1.0 -o few
 try llama-gqa --heads 0.1 --mode mask -o masked
 echo "== key/value groups"
@@ -47,6 +54,16 @@ try llama-gqa --fraction 0.3 --scores groups.csv -o no
 try bert-mlm --fraction 0.3 --scores fisher.json -o no
 try gpt2-lm --fraction 0.01 --scores fisher.json -o no
 try gpt2-lm --budget 1 --scores fisher.json -o no
+"$MHA" importance gpt2-lm --ids '2,7,8,9,10,3;5,6,7,8' -o ranks.csv -q
+try gpt2-lm --fraction 0.25 --scores ranks.csv --by rank -o byrank
+"$MHA" prune gpt2-lm --fraction 0.25 --scores ranks.csv -o byscore >/dev/null && cmp byrank/config.json byscore/config.json
+try gpt2-lm --fraction 0.25 --scores ranks.csv --by scroe -o no
+"$MHA" importance gpt2-lm --ids '2,7,8,9,10,3;5,6,7,8' --method gradient,fisher -o two.csv -q
+try gpt2-lm --fraction 0.25 --scores two.csv -o no
+"$MHA" importance gpt2-lm --ids '2,7,8,9,10,3;5,6,7,8' --per-document -o each.json -q
+try gpt2-lm --fraction 0.25 --scores each.json -o no
+head -5 ranks.csv >part.csv
+try gpt2-lm --fraction 0.25 --scores part.csv -o no
 echo "== folding means"
 try gpt2-lm --heads 0.1 --fold-mean --ids 2,7,8,9 -o folded
 try llama-gqa --heads 0.0-2 --fold-mean --ids 2,7,8,9 -o no
@@ -58,6 +75,7 @@ try bert-mlm -o no
 try bert-mlm --heads 0.1 --keep 0.0 -o no
 try bert-mlm --heads 0.1
 try bert-mlm --heads 0.9 -o no
+try bert-mlm --heads 0.0-9 -o no
 try bert-mlm --heads 0 -o no
 try bert-mlm --fraction 0.5 -o no
 try bert-mlm --heads 0.1 --scores fisher.json -o no

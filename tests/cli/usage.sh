@@ -35,6 +35,8 @@ try heads "$model" --ids 1,2 --layers a
 try heads "$model" --ids 1,2 --heads 0
 try heads "$model" --ids 1,2 --heads 0.3
 try heads "$model" --ids 1,2 --heads enc.cross.0.0
+try heads "$model" --ids 1,2 --heads 0.0-9
+try heads "$model" --ids 1,2 --layers 0-9
 try heads "$model" --ids 1,2 --layers 0 --heads 1.0
 try heads "$model" --ids 1,2 --sort entropi
 try heads "$model" --ids 1,2 --memory 5X

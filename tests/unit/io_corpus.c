@@ -172,7 +172,7 @@ static void check_ids(const mha_corpus *c, size_t i, const int64_t *ids, size_t 
     assert_null(d.text);
     assert_non_null(d.ids);
     assert_int_equal(d.ids_n, n);
-    assert_int_equal(d.line, i + 1);
+    assert_int_equal(d.line, i);
     for (size_t k = 0; k < n; k++)
         assert_int_equal(d.ids[k], ids[k]);
 }
