@@ -17,6 +17,31 @@ struct mha_decoder {
     mha_plan plan;
 };
 
+/* Floats of a row of an attention step's cache; 0 where it has none: an encoder in front runs
+ * once. */
+static size_t cache_width(const mha_attn_info *a)
+{
+    return a->stack == MHA_ENC ? 0 : (size_t)a->kv_heads * a->width;
+}
+
+static size_t cache_rows(const mha_decoder *d, const mha_attn_info *a)
+{
+    return a->kind == MHA_CROSS ? d->source : d->capacity;
+}
+
+/* The pass over the prompt is the largest; the cache stands beside it. */
+static mha_status check_memory(const mha_decoder *d, mha_err *err)
+{
+    const mha_model_info *info = &d->e->model->info;
+    mha_plan plan = d->plan;
+    uint64_t floats = info->vocab;
+    for (size_t i = 0; i < info->attn_count; i++)
+        floats +=
+            2 * (uint64_t)cache_rows(d, &info->attn[i]) * (uint64_t)cache_width(&info->attn[i]);
+    mha_plan_cost(&plan, d->e, &d->doc, 1);
+    return mha_plan_check(d->e, plan.info.bytes + floats * sizeof(float), err);
+}
+
 static mha_status make_cache(mha_decoder *d, mha_err *err)
 {
     const mha_model_info *info = &d->e->model->info;
@@ -27,12 +52,12 @@ static mha_status make_cache(mha_decoder *d, mha_err *err)
     d->fed = p;
     for (size_t i = 0; i < info->attn_count; i++) {
         const mha_attn_info *a = &info->attn[i];
-        size_t rows = a->kind == MHA_CROSS ? d->source : d->capacity;
-        if (a->stack == MHA_ENC) /* an encoder in front runs once and needs no cache */
+        size_t rows = cache_rows(d, a), row_bytes = cache_width(a) * sizeof(float);
+        if (row_bytes == 0)
             continue;
-        MHA_TRY(mha_alloc_raw(&p, rows, (size_t)a->kv_heads * a->width * sizeof(float), err));
+        MHA_TRY(mha_alloc_raw(&p, rows, row_bytes, err));
         d->cache[i].k = p;
-        MHA_TRY(mha_alloc_raw(&p, rows, (size_t)a->kv_heads * a->width * sizeof(float), err));
+        MHA_TRY(mha_alloc_raw(&p, rows, row_bytes, err));
         d->cache[i].v = p;
     }
     return MHA_OK;
@@ -93,7 +118,9 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
     const int32_t *ids = last == 1 ? prompt->target_ids : prompt->ids;
     mha_watch nobody = {NULL, 0};
     mha_plan_make(&d->plan, m, &nobody, true);
-    mha_status st = make_cache(d, err);
+    mha_status st = check_memory(d, err);
+    if (st == MHA_OK)
+        st = make_cache(d, err);
     if (st == MHA_OK)
         st = mha_alloc_raw(&p, m->info.vocab, sizeof(float), err);
     if (st == MHA_OK) {

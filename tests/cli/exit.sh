@@ -19,6 +19,8 @@ try 1 heads bert-mlm --ids 1,2 --format csv -o /dev/full
 try 1 heads bert-mlm --ids 1,2 --format csv >/dev/full
 try 1 heads bert-mlm --ids 1,2 -o "$out/none/table.csv" 2>&1 | sed "s#$out/##"
 try 1 heads bert-mlm --ids 1,2 --memory 1K 2>&1 | sed 's/[0-9][0-9]* bytes/N bytes/'
+try 1 run gpt2-lm --ids 1,2,3 --generate 20 --memory 10K 2>&1 | sed 's/[0-9][0-9]* bytes/N bytes/'
+try 1 importance gpt2-lm --ids 1,2,3 --memory 10K 2>&1 | sed 's/[0-9][0-9]* bytes/N bytes/'
 try 1 heads bert-mlm --ids '1,99;;2,99'
 try 1 maps bert-base --ids 1,2 --sites logits -o "$out/logits.npz"
 try 1 run bert-mlm --ids 1,2 --generate 3
@@ -49,4 +51,11 @@ cp -r llama-gqa "$out/endless" && rm -f "$out/endless/generation_config.json"
 timeout --preserve-status -s INT 1 "$MHA" run "$out/endless" --ids 1 --generate 200000 -o "$out/text.csv"
 echo $?
 rm -r "$out/endless"
+for command in 'importance --method shapley --draws 10000' 'curve --orders 100000'; do
+    timeout --preserve-status -s INT 1 "$MHA" ${command%% *} gpt2-lm --ids '1,2,3,4,5,6,7,8;5,6,7,8' \
+        -q ${command#* } -o "$out/long.json"
+    echo $?
+    [ ! -e "$out/long.json" ] || echo half-written
+done
+rm -f "$out"/long.json.*.partial
 cd "$out" && ls

@@ -53,6 +53,17 @@ tokens bert --file long.txt -v | wc -l
 "$MHA" tokens bert --file long.txt -q --format json | grep '"input"'
 printf '[[2, 5, 3], [2, 99, 3]]' >outside.json
 tokens bert --ids-file outside.json | tail -n 1
+echo "== padding on either side changes nothing"
+cp -r "$MHA_ROOT/tests/data/models/gpt2-lm" gpt2
+printf '[[2, 7, 8, 9, 10]]' >plain.json
+printf '{"ids": [[0, 0, 0, 2, 7, 8, 9, 10]], "attention_mask": [[0, 0, 0, 1, 1, 1, 1, 1]]}' >left.json
+printf '{"ids": [[2, 7, 8, 9, 10, 0]], "attention_mask": [[1, 1, 1, 1, 1, 0]]}' >right.json
+for command in heads importance run; do
+    for file in plain left right; do
+        "$MHA" $command gpt2 --ids-file $file.json --format json >$command.$file
+    done
+    cmp $command.plain $command.left && cmp $command.plain $command.right && echo $command
+done
 echo "== an empty text"
 tokens bert --text ''
 echo $?

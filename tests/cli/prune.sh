@@ -40,6 +40,10 @@ try llama-gqa --heads 0.1 -o no
 try llama-gqa --heads 0.0-1,1.5 -o no
 try llama-gqa --heads 0.0-2,1.0-2 -o equal
 grep -E 'head_dim|attention_heads|key_value' equal/config.json | sort -u
+"$MHA" importance bigcode --ids 2,7,8,9,3 -o query.json -q
+try bigcode --fraction 0.9 --scores query.json -o no
+try bigcode --fraction 0.5 --unit kv-group --scores query.json -o multi
+try bigcode --fraction 0.9 --mode mask --scores query.json -o multi-masked
 echo "== stacks and kinds"
 try t5 --heads 0.1 -o no
 try t5 --heads 0.1 --stack dec --kind cross -o cross

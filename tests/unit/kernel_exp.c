@@ -189,6 +189,23 @@ static void test_stats_by_hand(void **state)
     }
 }
 
+/* Five scores around −110000 against which a finite mask constant would win: the three future keys
+ * are not in the row at all. The differences are exact in float. */
+static void test_large_negative_scores(void **state)
+{
+    static const double want[] = {1.126e-8, 0.942084, 5.21e-8, 7.56e-9, 0.057916};
+    const mha_kernels *tables[ISA_MAX];
+    const size_t count = isas(tables);
+
+    for (size_t k = 0; k < count; k++) {
+        float s[] = {-110208.0547F, -110189.8125F, -110206.5234F, -110208.4531F, -110192.6016F};
+        mha_exp_sums sums;
+        tables[k]->exp_stats(s, 5, tables[k]->max(s, 5), &sums);
+        for (size_t j = 0; j < 5; j++)
+            assert_near(s[j] / sums.l, want[j], 1e-3, 5e-7);
+    }
+}
+
 /* The same row in two blocks of keys, merged as the streaming formula says. */
 static void test_block_merge_by_hand(void **state)
 {
@@ -240,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_exp_of_special_scores),
         cmocka_unit_test(test_stats_against_definitions),
         cmocka_unit_test(test_stats_by_hand),
+        cmocka_unit_test(test_large_negative_scores),
         cmocka_unit_test(test_block_merge_by_hand),
         cmocka_unit_test(test_alignment_changes_nothing),
     };
