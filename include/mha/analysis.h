@@ -220,6 +220,11 @@ typedef struct mha_importance mha_importance;
 mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_model *model,
                               const mha_losses *losses, const mha_importance_options *options,
                               mha_progress progress, void *progress_context, mha_err *err);
+/* The bytes that it would take beyond the weights, without running; MHA_ERR_NOMEM over the engine's
+ * memory limit. */
+mha_status mha_importance_bytes(uint64_t *out, mha_engine *e, const mha_model *model,
+                                const mha_losses *losses, const mha_importance_options *options,
+                                mha_err *err);
 /* About how many forward passes over the documents that takes. */
 double mha_importance_passes(const mha_model *model, const mha_losses *losses,
                              const mha_importance_options *options);

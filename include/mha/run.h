@@ -146,6 +146,11 @@ mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t c
                                const mha_gradient *out, mha_progress progress,
                                void *progress_context, mha_err *err);
 
+/* The bytes that gradients of gates, or a direct pass, would take beyond the weights, without
+ * running; MHA_ERR_NOMEM over the memory limit. */
+mha_status mha_engine_gradient_bytes(mha_engine *e, const mha_document *docs, size_t count,
+                                     bool direct, uint64_t *bytes, mha_err *err);
+
 /* Losses with one head at a time taken out: variant[d][a][h] is document d's loss with the gate of
  * head h of attention step a set to 0 (its fill let through). Exact, and shares the work below the
  * head: about half of one full pass a head. */
@@ -161,6 +166,11 @@ typedef struct mha_ablation {
 mha_status mha_engine_ablate(mha_engine *e, const mha_document *docs, size_t count,
                              mha_ablation *out, mha_progress progress, void *progress_context,
                              mha_err *err);
+
+/* The bytes that it would take beyond the weights, without running; MHA_ERR_NOMEM over the memory
+ * limit. */
+mha_status mha_engine_ablate_bytes(mha_engine *e, const mha_document *docs, size_t count,
+                                   uint64_t *bytes, mha_err *err);
 
 /* Checks one document against the model without running it: the errors of mha_engine_run. */
 mha_status mha_engine_check(const mha_engine *e, const mha_document *doc, mha_err *err);

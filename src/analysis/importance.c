@@ -369,36 +369,6 @@ mha_status mha_importance_run(mha_importance **out, mha_engine *e, const mha_mod
 
 /* A gradient costs about two passes beside the one that it goes back over, the direct pass a part
  * of one; the sweep over single heads a little more than half a pass for each. */
-double mha_importance_passes(const mha_model *model, const mha_losses *losses,
-                             const mha_importance_options *options)
-{
-    mha_units units;
-    size_t documents;
-    mha_losses_documents(losses, &documents);
-    if (documents == 0 ||
-        mha_units_init(&units, model, options->unit, &options->choice, NULL) != MHA_OK)
-        return 0;
-    double n = (double)units.count, steps = (double)units.info->attn_count;
-    bool sweep = units.all_heads && options->gates == NULL;
-    mha_units_release(&units);
-    switch (options->method) {
-    case MHA_ABLATE_ZERO:
-    case MHA_ABLATE_MEAN:
-    case MHA_ABLATE_RESAMPLE:
-        return (double)mha_ablation_draws(options) * (1 + (sweep ? 0.55 : 1) * n);
-    case MHA_ALL_BUT_ONE:
-        return 1 + steps + n;
-    case MHA_SHAPLEY:
-        return 2 + 2 * (double)mha_shapley_pairs(options, documents) * n;
-    case MHA_L0:
-        return mha_l0_passes(documents);
-    case MHA_DLA:
-        return 1.5;
-    default:
-        return 3;
-    }
-}
-
 void mha_importance_free(mha_importance *m)
 {
     if (m == NULL)

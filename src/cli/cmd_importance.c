@@ -40,7 +40,8 @@ static mha_status measure(mha_importancetable *t, const mha_output *out, mha_err
     return MHA_OK;
 }
 
-/* A plan of one pass over the documents, and how many such passes there will be. */
+/* A plan of one pass over the documents; of each method how many such passes there will be, and the
+ * memory that it takes itself. */
 static mha_status plan_print(const mha_importancetable *t, mha_err *err)
 {
     const mha_probe logits = {.sites = 1u << MHA_SITE_LOGITS};
@@ -49,8 +50,11 @@ static mha_status plan_print(const mha_importancetable *t, mha_err *err)
     for (size_t i = 0; i < t->count; i++) {
         mha_importance_options options = t->scoring.options;
         options.method = t->methods[i];
-        printf("%-16s%.0f times that, roughly\n", mha_importance_name(t->methods[i]),
-               mha_importance_passes(t->cli->model, t->scoring.input.losses, &options));
+        const mha_losses *losses = t->scoring.input.losses;
+        uint64_t bytes;
+        MHA_TRY(mha_importance_bytes(&bytes, t->cli->engine, t->cli->model, losses, &options, err));
+        printf("%-16s%.0f times that, roughly, in %.1f MiB\n", mha_importance_name(t->methods[i]),
+               mha_importance_passes(t->cli->model, losses, &options), (double)bytes / (1 << 20));
     }
     return MHA_OK;
 }

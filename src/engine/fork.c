@@ -143,6 +143,7 @@ typedef struct sweep {
     size_t count, heads; /* all heads of the model */
     mha_ablation *out;
     mha_plan plan;
+    uint64_t bytes; /* beyond the weights */
     mha_progress progress;
     void *progress_context;
     double done, total;
@@ -301,24 +302,53 @@ static mha_status run_base(const sweep *s, mha_err *err)
     return MHA_OK;
 }
 
-mha_status mha_engine_ablate(mha_engine *e, const mha_document *docs, size_t count,
-                             mha_ablation *out, mha_progress progress, void *progress_context,
+/* The largest group with all its variants, or the plain pass before it. */
+static uint64_t sweep_bytes(const sweep *s)
+{
+    mha_plan plan = s->plan;
+    mha_plan_cost(&plan, s->e, s->docs, s->count);
+    uint64_t most = plan.info.bytes;
+    for (size_t first = 0, n; first < s->count; first += n) {
+        n = group_size(s, first);
+        mha_plan_cost(&plan, s->e, s->docs + first, n);
+        uint64_t bytes = plan.info.bytes * (1 + s->heads);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static mha_status sweep_make(sweep *s, mha_engine *e, const mha_document *docs, size_t count,
                              mha_err *err)
 {
     const mha_model_info *info = &e->model->info;
     static const mha_watch nobody;
-    sweep s = {.e = e,
-               .docs = docs,
-               .count = count,
-               .out = out,
-               .progress = progress,
-               .progress_context = progress_context};
+    *s = (sweep){.e = e, .docs = docs, .count = count};
     for (size_t a = 0; a < info->attn_count; a++)
-        s.heads += info->attn[a].heads;
+        s->heads += info->attn[a].heads;
     MHA_TRY(mha_readout_check_all(e, docs, count, err));
-    mha_plan_make(&s.plan, e->model, &nobody, true);
-    mha_plan_cost(&s.plan, e, docs, count);
-    MHA_TRY(mha_plan_check(e, s.plan.info.bytes * (1 + s.heads), err));
+    mha_plan_make(&s->plan, e->model, &nobody, true);
+    s->bytes = sweep_bytes(s);
+    return mha_plan_check(e, s->bytes, err);
+}
+
+mha_status mha_engine_ablate_bytes(mha_engine *e, const mha_document *docs, size_t count,
+                                   uint64_t *bytes, mha_err *err)
+{
+    sweep s;
+    MHA_TRY(sweep_make(&s, e, docs, count, err));
+    *bytes = s.bytes;
+    return MHA_OK;
+}
+
+mha_status mha_engine_ablate(mha_engine *e, const mha_document *docs, size_t count,
+                             mha_ablation *out, mha_progress progress, void *progress_context,
+                             mha_err *err)
+{
+    sweep s;
+    MHA_TRY(sweep_make(&s, e, docs, count, err));
+    s.out = out;
+    s.progress = progress;
+    s.progress_context = progress_context;
     s.total = sweep_work(&s);
     MHA_TRY(run_base(&s, err));
     MHA_TRY(run_groups(&s, err));

@@ -156,6 +156,19 @@ static mha_status run_all(losses *l, mha_err *err)
     return st;
 }
 
+mha_status mha_engine_gradient_bytes(mha_engine *e, const mha_document *docs, size_t count,
+                                     bool direct, uint64_t *bytes, mha_err *err)
+{
+    static const mha_watch nobody;
+    mha_plan plan;
+    bool recompute;
+    mha_plan_make(&plan, e->model, &nobody, true);
+    MHA_TRY(mha_plan_gradient(&plan, e, docs, count, MHA_GRADIENT_TOKENS,
+                              direct ? MHA_KEEP_DIRECT : MHA_KEEP_STEPS, &recompute, err));
+    *bytes = plan.info.bytes;
+    return MHA_OK;
+}
+
 mha_status mha_engine_loss(mha_engine *e, const mha_document *docs, size_t count, double *loss,
                            size_t *hits, mha_progress progress, void *progress_context,
                            mha_err *err)

@@ -105,6 +105,9 @@ static uint64_t least_memory(const subject *s, const corpus *c)
         mha_err err = {0};
         assert_int_equal(mha_engine_new(&e, s->m, &o, &err), MHA_OK);
         mha_status st = mha_engine_gradient(e, c->doc, COUNT, &out, NULL, NULL, &err);
+        uint64_t told; /* beforehand, and what the limit goes by */
+        assert_int_equal(mha_engine_gradient_bytes(e, c->doc, COUNT, false, &told, &err), st);
+        assert_true(st != MHA_OK || told <= o.memory);
         if (st == MHA_OK)
             accepted = o.memory;
         else {

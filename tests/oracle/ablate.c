@@ -59,6 +59,28 @@ static double naive_loss(mha_engine *e, const mha_document *doc, size_t a, size_
     return loss;
 }
 
+static mha_status sweep_within(const mha_model *m, const mha_document *docs, mha_ablation *out,
+                               uint64_t memory)
+{
+    mha_engine *e;
+    mha_err err = {0};
+    assert_int_equal(mha_engine_new(&e, m, &(mha_engine_options){.memory = memory}, &err), MHA_OK);
+    mha_status st = mha_engine_ablate(e, docs, 2, out, NULL, NULL, &err);
+    mha_engine_free(e);
+    return st;
+}
+
+/* The bytes that are told beforehand are those that the limit goes by. */
+static void check_bytes(mha_engine *e, const mha_model *m, const mha_document *docs,
+                        mha_ablation *out)
+{
+    uint64_t bytes;
+    mha_err err = {0};
+    assert_int_equal(mha_engine_ablate_bytes(e, docs, 2, &bytes, &err), MHA_OK);
+    assert_int_equal(sweep_within(m, docs, out, bytes), MHA_OK);
+    assert_int_equal(sweep_within(m, docs, out, bytes - 1), MHA_ERR_NOMEM);
+}
+
 static void check_model(void **state)
 {
     char path[1024];
@@ -102,6 +124,7 @@ static void check_model(void **state)
         "note: %-18s leave-one-out differs from full passes by at most %.1e; %.2f of their "
         "multiply-adds\n",
         (char *)*state, worst, (double)out.multiply_adds / (double)out.naive_multiply_adds);
+    check_bytes(e, m, docs, &out);
     free(variant);
     free(values);
     free(z);
