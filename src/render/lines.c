@@ -30,29 +30,35 @@ typedef struct lines_layout {
     double width, height;
     double legend; /* height of the names */
     mha_color colors[LINES_MAX];
-    mha_point *points; /* [2·count] scratch */
+    bool drawn[LINES_MAX]; /* not all gaps: it has a name */
+    mha_point *points;     /* [2·count] scratch */
 } lines_layout;
 
 /* ---- layout -----------------------------------------------------------------------------------
  */
 
-static void include_all(panel *p, const double *values, size_t count)
+/* Whether any value is there. */
+static bool include_all(panel *p, const double *values, size_t count)
 {
+    bool any = false;
     for (size_t i = 0; values && i < count; i++)
         if (isfinite(values[i])) {
             p->lo = fmin(p->lo, values[i]);
             p->hi = fmax(p->hi, values[i]);
+            any = true;
         }
+    return any;
 }
 
-static void panel_make(panel *p, const mha_lines *g, const mha_line_panel *figure)
+static void panel_make(panel *p, bool drawn[LINES_MAX], const mha_lines *g,
+                       const mha_line_panel *figure)
 {
     bool unit = figure->unit && *figure->unit;
     *p = (panel){.figure = figure, .lo = (double)INFINITY, .hi = (double)-INFINITY};
     snprintf(p->name, sizeof p->name, unit ? "%s (%s)" : "%s", figure->value_name,
              unit ? figure->unit : "");
     for (size_t i = 0; i < g->lines; i++) {
-        include_all(p, figure->lines[i].y, g->count);
+        drawn[i] |= include_all(p, figure->lines[i].y, g->count);
         include_all(p, figure->lines[i].lo, g->count);
         include_all(p, figure->lines[i].hi, g->count);
     }
@@ -92,7 +98,9 @@ static double legend_flow(const lines_layout *l, mha_figure *f, const double *y)
     double x = l->left, line = f->size * MHA_FONT_LINE, down = 0;
     for (size_t i = 0; i < l->figure->lines; i++) {
         double wide = name_width(l, f, i);
-        if (i > 0 && x + wide > f->width) {
+        if (!l->drawn[i])
+            continue;
+        if (x > l->left && x + wide > f->width) {
             x = l->left;
             down += line;
         }
@@ -128,7 +136,7 @@ static mha_status layout_make(lines_layout *l, mha_figure *f, mha_err *err)
     MHA_TRY(mha_arena_alloc(&p, &f->arena, 2 * g->count, sizeof *l->points, err));
     l->points = p;
     for (size_t i = 0; i < g->panel_count; i++) {
-        panel_make(&l->panels[i], g, &g->panels[i]);
+        panel_make(&l->panels[i], l->drawn, g, &g->panels[i]);
         widest = fmax(widest, ticks_width(&l->panels[i].ticks, f));
     }
     l->ticks = mha_ticks_of(g->x[0], g->x[g->count - 1], 6);
