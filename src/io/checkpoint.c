@@ -9,6 +9,7 @@
 #include "io/checkpoint_private.h"
 #include "io/json.h"
 #include "io/safetensors.h"
+#include "io/torchfile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,11 +62,22 @@ mha_status mha_checkpoint_map(mha_checkpoint *c, const char *const *paths, size_
     return MHA_OK;
 }
 
-/* --------------------------------------------------------------------------- safetensors */
+/* ------------------------------------------------------------------ safetensors, PyTorch */
+
+/* Where weights are looked for in a directory, in this order. */
+typedef struct layout {
+    const char *format, *file, *index; /* index: of shards; NULL: never sharded */
+} layout;
+
+static const layout layouts[] = {
+    {"safetensors", "model.safetensors", "model.safetensors.index.json"},
+    {"PyTorch", "pytorch_model.bin", "pytorch_model.bin.index.json"},
+    {"PyTorch", "model.pt", NULL},
+};
 
 /* The shards that an index names, each once. */
 typedef struct shards {
-    json_t *index; /* model.safetensors.index.json */
+    json_t *index; /* model.safetensors.index.json and the like */
     char **paths;
     size_t count;
     mha_map by_file; /* shard file name → position in paths */
@@ -159,8 +171,12 @@ static mha_status parse_files(mha_checkpoint *c, mha_tensor_list *list,
 {
     for (size_t i = 0; i < c->file_count; i++) {
         const mha_filemap *f = &c->files[i];
-        MHA_TRY(mha_safetensors_parse(list, f->data, f->size, f->path, (uint32_t)i,
-                                      limits->max_header, limits->max_tensors - list->count, err));
+        uint64_t most = limits->max_tensors - list->count;
+        if (strcmp(c->format, layouts[0].format) == 0)
+            MHA_TRY(mha_safetensors_parse(list, f->data, f->size, f->path, (uint32_t)i,
+                                          limits->max_header, most, err));
+        else
+            MHA_TRY(mha_torchfile_parse(list, f->data, f->size, f->path, (uint32_t)i, most, err));
     }
     return MHA_OK;
 }
@@ -181,7 +197,7 @@ static mha_status read_sharded(mha_checkpoint *c, mha_tensor_list *list, const c
     return status;
 }
 
-/* What to say of a directory in which there is no safetensors model. */
+/* What to say of a directory in which there are no weights. */
 static mha_status explain_absence(const char *directory, mha_err *err)
 {
     if (has_file(directory, "adapter_model.safetensors"))
@@ -189,15 +205,11 @@ static mha_status explain_absence(const char *directory, mha_err *err)
                         "%s: holds only an adapter (adapter_model.safetensors); merge it into its "
                         "base model and save that",
                         directory);
-    if (has_file(directory, "pytorch_model.bin") ||
-        has_file(directory, "pytorch_model.bin.index.json"))
-        return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                        "%s: pytorch_model.bin is not read; convert it to model.safetensors (in "
-                        "Python: save_pretrained(DIR, safe_serialization=True))",
-                        directory);
-    return mha_fail(err, MHA_ERR_FORMAT,
-                    "%s: neither model.safetensors nor model.safetensors.index.json is there",
-                    directory);
+    return mha_fail(
+        err, MHA_ERR_FORMAT,
+        "%s: neither model.safetensors nor pytorch_model.bin is there, nor the index of their "
+        "shards",
+        directory);
 }
 
 static mha_status read_config(mha_checkpoint *c, mha_err *err)
@@ -213,24 +225,37 @@ static mha_status read_config(mha_checkpoint *c, mha_err *err)
     return status;
 }
 
+/* NULL: there is none. *sharded: its index is there, and not the file. */
+static const layout *find_layout(const char *directory, bool *sharded)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        const layout *l = &layouts[i];
+        bool single = has_file(directory, l->file);
+        *sharded = !single && l->index && has_file(directory, l->index);
+        if (single || *sharded)
+            return l;
+    }
+    return NULL;
+}
+
 static mha_status read_directory(mha_checkpoint *c, mha_tensor_list *list,
                                  const mha_checkpoint_limits *limits, mha_err *err)
 {
-    bool single = has_file(c->path, "model.safetensors");
-    if (!single && !has_file(c->path, "model.safetensors.index.json"))
+    bool sharded = false;
+    const layout *l = find_layout(c->path, &sharded);
+    if (!l)
         return explain_absence(c->path, err);
-    c->format = "safetensors";
+    c->format = l->format;
     MHA_TRY(read_config(c, err));
     char *path = NULL;
-    const char *name = single ? "model.safetensors" : "model.safetensors.index.json";
-    MHA_TRY(path_join(&path, c->path, name, err));
+    MHA_TRY(path_join(&path, c->path, sharded ? l->index : l->file, err));
     mha_status status;
-    if (single) {
+    if (sharded) {
+        status = read_sharded(c, list, path, limits, err);
+    } else {
         status = mha_checkpoint_map(c, (const char *const *)&path, 1, err);
         if (status == MHA_OK)
             status = parse_files(c, list, limits, err);
-    } else {
-        status = read_sharded(c, list, path, limits, err);
     }
     mha_free(path);
     return status;

@@ -1,7 +1,8 @@
 /* checkpoint.h: a saved model as named tensors and a config, whatever the format on disk.
  *
- * safetensors (one file or shards behind model.safetensors.index.json) with config.json, or GGUF.
- * Tensors are views into mapped files: nothing is copied or widened here. Wrapper prefixes of the
+ * safetensors or PyTorch's own files (one file, or shards behind an index) with config.json, or
+ * GGUF. Tensors are views into mapped files: nothing is widened here, and copied only where
+ * PyTorch's strides say that a matrix does not lie row by row. Wrapper prefixes of the
  * names ("module.", "_orig_mod.") are cut off. */
 #ifndef MHA_IO_CHECKPOINT_H
 #define MHA_IO_CHECKPOINT_H
@@ -23,7 +24,7 @@ typedef struct mha_checkpoint {
                            arrays, keys with the "ARCH." prefix cut off ("attention.head_count",
                            "general.architecture" stays whole). Flat: keys contain dots. */
     mha_gguf *gguf;     /* NULL unless the file is GGUF */
-    const char *format; /* "safetensors", "GGUF" */
+    const char *format; /* "safetensors", "PyTorch", "GGUF" */
     mha_arena names;    /* owns the strings */
 } mha_checkpoint;
 

@@ -2,6 +2,7 @@
  * go with the heads. */
 #include "base/fail.h"
 #include "model/save.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,14 +243,22 @@ static int by_place(const void *a, const void *b)
     return size_x != size_y ? size_y - size_x : strcmp(x->as.name, y->as.name);
 }
 
+/* Files keep their names where they are safetensors; what is read from other formats gets those
+ * that Transformers looks for. */
 static mha_status name_files(mha_save *s, mha_err *err)
 {
     const mha_checkpoint *c = s->m->checkpoint;
-    bool gguf = c->gguf != NULL;
-    s->files = gguf ? 1 : c->file_count;
+    bool keeps = strcmp(c->format, "safetensors") == 0;
+    s->files = c->gguf != NULL ? 1 : c->file_count;
     MHA_TRY(mha_arena_alloc((void **)&s->file, &s->memory, s->files, sizeof *s->file, err));
-    for (size_t i = 0; i < s->files; i++)
-        s->file[i] = gguf ? "model.safetensors" : mha_model_file_name(s->m, i);
+    for (size_t i = 0; i < s->files; i++) {
+        char name[64] = "model.safetensors";
+        char *copy = NULL;
+        if (s->files > 1)
+            snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", i + 1, s->files);
+        MHA_TRY(mha_arena_strdup(&copy, &s->memory, name, err));
+        s->file[i] = keeps ? mha_model_file_name(s->m, i) : copy;
+    }
     return MHA_OK;
 }
 
