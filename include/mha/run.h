@@ -28,6 +28,16 @@ typedef struct mha_prediction {
     int32_t id, against; /* against −1: cross-entropy */
 } mha_prediction;
 
+/* The caller's own loss of one term. logits: [n] of its row, as the model gives them (after a
+ * softcap). Returns the loss and, where gradient is not NULL, fills gradient [n] with its
+ * derivative by each logit. Called from several threads at once, for different terms. A loss that
+ * is NaN or infinite ends the run (MHA_ERR_NUMERIC). */
+typedef struct mha_own_loss {
+    double (*term)(void *context, const mha_prediction *p, const float *logits, size_t n,
+                   float *gradient);
+    void *context;
+} mha_own_loss;
+
 /* What a closed gate lets through instead of a head's own output z. z[a] is [rows, H·K] of
  * attention step a; rows is 1 for a mean that all positions share, else at least the document's
  * length. */
@@ -56,6 +66,8 @@ typedef struct mha_document {
     const mha_fill *fill; /* NULL: zero */
     const mha_prediction *predict; /* [predict_n] terms of the loss, by rising row */
     size_t predict_n;
+    const mha_own_loss *own; /* of those terms, whose ids then mean what the caller wants; NULL:
+                                cross-entropy or difference */
 } mha_document;
 
 /* Makes an engine for one model: thread pool, kernels, scratch that is reused from run to run.
@@ -138,9 +150,9 @@ typedef struct mha_gradient {
 
 /* Losses and their gradients. Documents never share the gradient of a gate or a site: order and
  * batching change nothing. The errors of mha_engine_loss; MHA_ERR_ARG for a tensor that has no
- * gradient, for a probe of LOGITS and for weights of a direct pass; MHA_ERR_UNSUPPORTED for a
- * tensor of a block type, and a direct pass where an activation stands between the stream and the
- * logits.
+ * gradient, for a probe of LOGITS, for weights of a direct pass and for the direct pass of a loss
+ * of the caller's own; MHA_ERR_UNSUPPORTED for a tensor of a block type, and a direct pass where an
+ * activation stands between the stream and the logits.
  */
 mha_status mha_engine_gradient(mha_engine *e, const mha_document *docs, size_t count,
                                const mha_gradient *out, mha_progress progress,

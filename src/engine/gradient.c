@@ -145,6 +145,11 @@ static mha_status run_all(losses *l, mha_err *err)
     MHA_TRY(mha_readout_check_all(e, l->docs, l->count, err));
     if (l->direct != NULL)
         MHA_TRY(mha_direct_check(e->model, err));
+    for (size_t d = 0; l->direct != NULL && d < l->count; d++)
+        if (l->docs[d].own != NULL)
+            return mha_fail(err, MHA_ERR_ARG,
+                            "document %zu: a loss of the caller's own has no direct attribution",
+                            d);
     mha_plan plan;
     mha_plan_make(&plan, e->model, &l->watch, true);
     size_t tokens = l->gradient ? MHA_GRADIENT_TOKENS : MHA_BATCH_TOKENS;

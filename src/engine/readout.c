@@ -49,10 +49,12 @@ mha_status mha_readout_check_all(const mha_engine *e, const mha_document *docs, 
                         "the model reads out where an answer starts and ends: no loss is defined");
     if (m->info.head == MHA_HEAD_EMBEDDING)
         return mha_fail(err, MHA_ERR_ARG, "the model reads out an embedding: no loss is defined");
-    if (m->head.step[m->head.count - 1].logits.w.out == 1)
-        return mha_fail(err, MHA_ERR_ARG, "the model's read-out is one number: no loss is defined");
+    bool number = m->head.step[m->head.count - 1].logits.w.out == 1;
     for (size_t d = 0; d < count; d++) {
         mha_err why;
+        if (number && docs[d].own == NULL)
+            return mha_fail(err, MHA_ERR_ARG,
+                            "the model's read-out is one number: no loss is defined");
         if (m->stack_count == 2 && docs[d].target_n == 0)
             return mha_fail(err, MHA_ERR_ARG, "document %zu has no target (--target)", d);
         mha_status st = mha_engine_check(e, &docs[d], &why);
@@ -220,6 +222,23 @@ static term cross_entropy(const mha_kernels *k, float *s, size_t V, const mha_pr
     return out;
 }
 
+/* The caller's loss; s becomes its gradient times weight when that is not 0. */
+static mha_status own(term *out, float *s, size_t V, const mha_document *doc,
+                      const mha_prediction *p, double weight, float cap, float max, mha_err *err)
+{
+    void *gradient = NULL;
+    if (weight != 0)
+        MHA_TRY(mha_alloc(&gradient, V, sizeof(float), err));
+    out->loss = doc->own->term(doc->own->context, p, s, V, gradient);
+    out->hit = is_top(s, p->id, max);
+    for (size_t v = 0; gradient != NULL && v < V; v++)
+        s[v] = (float)((double)((float *)gradient)[v] * weight * (double)softcap_slope(s[v], cap));
+    mha_free(gradient);
+    if (isfinite(out->loss))
+        return MHA_OK;
+    return mha_fail(err, MHA_ERR_NUMERIC, "the caller's loss: NaN or infinity");
+}
+
 static term direct(float *s, size_t V, const mha_prediction *p, double weight, float cap, float max,
                    const float *b)
 {
@@ -247,6 +266,8 @@ static mha_status term_task(void *context, size_t i, size_t worker, mha_err *err
                         j->f->first_document + d);
     if (r->direct != NULL)
         j->terms[t] = direct(s, V, p, weight, cap, max, j->a->b);
+    else if (doc->own != NULL)
+        return own(&j->terms[t], s, V, doc, p, weight, cap, max, err);
     else
         j->terms[t] = p->against >= 0 ? difference(s, V, p, weight, cap)
                                       : cross_entropy(k, s, V, p, weight, cap, max);
