@@ -77,24 +77,21 @@ mha_status mha_edges_make(mha_edges *out, mha_forward *f, const mha_rows *rows, 
     return MHA_OK;
 }
 
-double mha_edges_cost(const mha_attn_args *a, const mha_document *docs, size_t count)
-{
-    double edges = 0, nodes = 0;
-    for (size_t d = 0; d < count; d++) {
-        edges += (double)mha_graph_edges(docs[d].graph, a->self_loops, NULL, NULL);
-        nodes += (double)docs[d].n;
-    }
-    double scores = a->a != NULL ? edges : 2 * nodes;
-    return (scores + edges) * a->heads * a->width;
-}
-
-/* Scores twice and the lists of mha_edges_make; two numbers for each node, and its offset. */
-size_t mha_edges_floats(const mha_attn_args *a, const mha_document *docs, size_t count, size_t rows)
+size_t mha_edges_count(const mha_attn_args *a, const mha_document *docs, size_t count)
 {
     size_t edges = 0;
     for (size_t d = 0; d < count; d++)
         edges += mha_graph_edges(docs[d].graph, a->self_loops, NULL, NULL);
-    return 6 * edges + 4 * rows;
+    return edges;
+}
+
+double mha_edges_cost(const mha_attn_args *a, const mha_document *docs, size_t count)
+{
+    double edges = (double)mha_edges_count(a, docs, count), nodes = 0;
+    for (size_t d = 0; d < count; d++)
+        nodes += (double)docs[d].n;
+    double scores = a->a != NULL ? edges : 2 * nodes;
+    return (scores + edges) * a->heads * a->width;
 }
 
 /* ---- one head ---------------------------------------------------------------------------------

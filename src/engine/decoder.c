@@ -32,13 +32,14 @@ static size_t cache_rows(const mha_decoder *d, const mha_attn_info *a)
 /* The pass over the prompt is the largest; the cache stands beside it. */
 static mha_status check_memory(const mha_decoder *d, mha_err *err)
 {
+    static const mha_watch nobody;
     const mha_model_info *info = &d->e->model->info;
     mha_plan plan = d->plan;
     uint64_t floats = info->vocab;
     for (size_t i = 0; i < info->attn_count; i++)
         floats +=
             2 * (uint64_t)cache_rows(d, &info->attn[i]) * (uint64_t)cache_width(&info->attn[i]);
-    mha_plan_cost(&plan, d->e, &d->doc, 1);
+    MHA_TRY(mha_plan_cost(&plan, d->e, &nobody, &d->doc, 1, err));
     return mha_plan_check(d->e, plan.info.bytes + floats * sizeof(float), err);
 }
 

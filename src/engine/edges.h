@@ -21,10 +21,9 @@ typedef struct mha_edges {
 mha_status mha_edges_make(mha_edges *out, mha_forward *f, const mha_rows *rows, bool self_loops,
                           mha_err *err);
 
-/* Multiply-adds of one step over these documents, and floats that it takes beside q, k and v. */
+/* Edges of one step over these documents, and its multiply-adds. */
+size_t mha_edges_count(const mha_attn_args *a, const mha_document *docs, size_t count);
 double mha_edges_cost(const mha_attn_args *a, const mha_document *docs, size_t count);
-size_t mha_edges_floats(const mha_attn_args *a, const mha_document *docs, size_t count,
-                        size_t rows);
 
 /* mha_attention_run and mha_attention_back_run for MHA_MASK_EDGES. PATTERN and SCORES come as one
  * row of edges for each document and head. */

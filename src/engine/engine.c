@@ -181,8 +181,7 @@ static mha_status plan(const mha_engine *e, const mha_watch *watch, const mha_do
         if (st != MHA_OK)
             return mha_fail(err, st, "%s", why.message);
     }
-    mha_plan_cost(out, e, docs, count);
-    return MHA_OK;
+    return mha_plan_cost(out, e, watch, docs, count, err);
 }
 
 mha_status mha_engine_plan(mha_engine *e, const mha_document *docs, size_t count,

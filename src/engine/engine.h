@@ -136,6 +136,7 @@ typedef struct mha_stack_plan {
 typedef struct mha_plan {
     mha_stack_plan stack[2];
     bool head;
+    bool widens; /* every matrix is needed as floats, by the reverse pass or by branches */
     mha_plan_info info;
 } mha_plan;
 
@@ -239,7 +240,8 @@ mha_status mha_scratch_get(mha_engine *e, mha_scratch which, size_t count, size_
 void mha_plan_make(mha_plan *plan, const struct mha_model *m, const mha_watch *watch,
                    bool read_out);
 /* Adds memory, multiply-adds and batches for these documents. */
-void mha_plan_cost(mha_plan *plan, const mha_engine *e, const mha_document *docs, size_t count);
+mha_status mha_plan_cost(mha_plan *plan, const mha_engine *e, const mha_watch *watch,
+                         const mha_document *docs, size_t count, mha_err *err);
 /* Work of a whole run in tokens·layers, for progress. */
 double mha_plan_work(const mha_plan *p, const struct mha_model *m, const mha_document *docs,
                      size_t count);
@@ -247,9 +249,9 @@ double mha_plan_work(const mha_plan *p, const struct mha_model *m, const mha_doc
 mha_status mha_plan_check(const mha_engine *e, uint64_t bytes, mha_err *err);
 /* Memory of a pass with losses and what is kept for its reverse: the whole tape, or, when that is
  * over the limit, the tape of one block (*recompute). */
-mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_document *docs,
-                             size_t count, size_t tokens, mha_keeping keeping, bool *recompute,
-                             mha_err *err);
+mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_watch *watch,
+                             const mha_document *docs, size_t count, size_t tokens,
+                             mha_keeping keeping, bool *recompute, mha_err *err);
 /* How many documents from `first` on form the next batch. Depends on the documents only. */
 size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, size_t tokens);
 /* Tokens of a document on the side of stack i. */
@@ -301,6 +303,9 @@ size_t mha_rows_document(const mha_rows *rows, size_t docs, size_t row);
 /* Rows of the chunks in which `rows` rows of logits are made: as even as can be, because every
  * chunk packs the read-out matrix anew. */
 size_t mha_logits_chunk(size_t rows, size_t vocab);
+
+/* Rows of a document that a CONV unfolds at once. */
+size_t mha_conv_chunk(const mha_conv_args *a, size_t rows);
 
 /* Rows of the longest document. */
 size_t mha_rows_longest(const mha_rows *rows);

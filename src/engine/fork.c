@@ -303,18 +303,19 @@ static mha_status run_base(const sweep *s, mha_err *err)
 }
 
 /* The largest group with all its variants, or the plain pass before it. */
-static uint64_t sweep_bytes(const sweep *s)
+static mha_status sweep_bytes(sweep *s, mha_err *err)
 {
+    static const mha_watch nobody;
     mha_plan plan = s->plan;
-    mha_plan_cost(&plan, s->e, s->docs, s->count);
-    uint64_t most = plan.info.bytes;
+    MHA_TRY(mha_plan_cost(&plan, s->e, &nobody, s->docs, s->count, err));
+    s->bytes = plan.info.bytes;
     for (size_t first = 0, n; first < s->count; first += n) {
         n = group_size(s, first);
-        mha_plan_cost(&plan, s->e, s->docs + first, n);
+        MHA_TRY(mha_plan_cost(&plan, s->e, &nobody, s->docs + first, n, err));
         uint64_t bytes = plan.info.bytes * (1 + s->heads);
-        most = bytes > most ? bytes : most;
+        s->bytes = bytes > s->bytes ? bytes : s->bytes;
     }
-    return most;
+    return MHA_OK;
 }
 
 static mha_status sweep_make(sweep *s, mha_engine *e, const mha_document *docs, size_t count,
@@ -327,7 +328,8 @@ static mha_status sweep_make(sweep *s, mha_engine *e, const mha_document *docs, 
         s->heads += info->attn[a].heads;
     MHA_TRY(mha_readout_check_all(e, docs, count, err));
     mha_plan_make(&s->plan, e->model, &nobody, true);
-    s->bytes = sweep_bytes(s);
+    s->plan.widens = true;
+    MHA_TRY(sweep_bytes(s, err));
     return mha_plan_check(e, s->bytes, err);
 }
 

@@ -42,6 +42,15 @@ mha_status mha_globals_check(const struct mha_model *m, const mha_document *doc,
         m->global->separator);
 }
 
+size_t mha_globals_list(const mha_attn_args *a, const mha_document *doc, uint32_t *out)
+{
+    size_t prefix = doc->global == NULL ? global_prefix(a, doc) : 0, n = 0;
+    for (size_t t = 0; t < doc->n; t++)
+        if (doc->global != NULL ? doc->global[t] != 0 : t < prefix)
+            out[n++] = (uint32_t)t;
+    return n;
+}
+
 mha_status mha_globals_init(mha_forward *f, mha_err *err)
 {
     const mha_attn_args *a = f->m->global;
@@ -51,12 +60,9 @@ mha_status mha_globals_init(mha_forward *f, mha_err *err)
     MHA_TRY(mha_alloc((void **)&f->globals, f->doc_count, sizeof *f->globals, err));
     MHA_TRY(mha_alloc((void **)&f->global_positions, f->side[0].total, sizeof(uint32_t), err));
     for (size_t d = 0; d < f->doc_count; d++) {
-        const mha_document *doc = &f->docs[d];
-        size_t prefix = doc->global == NULL ? global_prefix(a, doc) : 0, first = n;
-        for (size_t t = 0; t < doc->n; t++)
-            if (doc->global != NULL ? doc->global[t] != 0 : t < prefix)
-                f->global_positions[n++] = (uint32_t)t;
-        f->globals[d] = (mha_global_tokens){f->global_positions + first, n - first};
+        uint32_t *at = f->global_positions + n;
+        f->globals[d] = (mha_global_tokens){at, mha_globals_list(a, &f->docs[d], at)};
+        n += f->globals[d].count;
     }
     return MHA_OK;
 }

@@ -10,6 +10,8 @@
 /* MHA_ERR_ARG for global tokens in a model that has none; MHA_ERR_LIMIT where the question is
  * global and nothing separates it from the text. */
 mha_status mha_globals_check(const struct mha_model *m, const mha_document *doc, mha_err *err);
+/* Positions [n] of the document's global tokens, ascending; returns how many there are. */
+size_t mha_globals_list(const mha_attn_args *a, const mha_document *doc, uint32_t *out);
 /* Lists the global tokens of the batch's documents. */
 mha_status mha_globals_init(mha_forward *f, mha_err *err);
 void mha_globals_release(mha_forward *f);

@@ -153,8 +153,8 @@ static mha_status run_all(losses *l, mha_err *err)
     mha_plan plan;
     mha_plan_make(&plan, e->model, &l->watch, true);
     size_t tokens = l->gradient ? MHA_GRADIENT_TOKENS : MHA_BATCH_TOKENS;
-    MHA_TRY(
-        mha_plan_gradient(&plan, e, l->docs, l->count, tokens, keeping_of(l), &l->recompute, err));
+    MHA_TRY(mha_plan_gradient(&plan, e, &l->watch, l->docs, l->count, tokens, keeping_of(l),
+                              &l->recompute, err));
     mha_tape tape = {.pool = e->pool};
     mha_status st = run_batches(l, &plan, tokens, &tape, err);
     mha_tape_release(&tape);
@@ -168,7 +168,7 @@ mha_status mha_engine_gradient_bytes(mha_engine *e, const mha_document *docs, si
     mha_plan plan;
     bool recompute;
     mha_plan_make(&plan, e->model, &nobody, true);
-    MHA_TRY(mha_plan_gradient(&plan, e, docs, count, MHA_GRADIENT_TOKENS,
+    MHA_TRY(mha_plan_gradient(&plan, e, &nobody, docs, count, MHA_GRADIENT_TOKENS,
                               direct ? MHA_KEEP_DIRECT : MHA_KEEP_STEPS, &recompute, err));
     *bytes = plan.info.bytes;
     return MHA_OK;

@@ -58,19 +58,19 @@ static mha_status unfold_rows(void *context, mha_row_range rows, mha_err *err)
     return MHA_OK;
 }
 
-static size_t chunk_rows(const mha_conv_args *a)
+size_t mha_conv_chunk(const mha_conv_args *a, size_t rows)
 {
-    return CONV_FLOATS / a->w.in > 0 ? CONV_FLOATS / a->w.in : 1;
+    size_t most = CONV_FLOATS / a->w.in > 0 ? CONV_FLOATS / a->w.in : 1;
+    return most < rows ? most : rows;
 }
 
 /* One document's rows behind the skipped ones, into dst [rows, D]. */
 static mha_status conv_document(mha_forward *f, const mha_conv_args *a, const float *source,
                                 float *dst, mha_err *err)
 {
-    size_t rows = a->rows - a->skip, in = a->w.in, D = a->w.out, chunk = chunk_rows(a);
+    size_t rows = a->rows - a->skip, in = a->w.in, D = a->w.out, chunk = mha_conv_chunk(a, rows);
     mha_epilogue ep = {.bias = a->b, .act = MHA_ACT_NONE};
     void *p;
-    chunk = chunk < rows ? chunk : rows;
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_UP, chunk * in, sizeof(float), &p, err));
     for (size_t r = 0; r < rows; r += chunk) {
         conv_job j = {a, source, p, r};
@@ -139,9 +139,8 @@ static void fold(const mha_conv_args *a, const float *du, size_t first, size_t n
 static mha_status document_back(mha_backward *b, const mha_conv_args *a, const float *x,
                                 const float *dy, float *dx, mha_err *err)
 {
-    size_t rows = a->rows, in = a->w.in, D = a->w.out, chunk = chunk_rows(a);
+    size_t rows = a->rows, in = a->w.in, D = a->w.out, chunk = mha_conv_chunk(a, rows);
     void *p;
-    chunk = chunk < rows ? chunk : rows;
     MHA_TRY(mha_scratch_get(b->f->e, MHA_SCRATCH_UP, chunk * in, sizeof(float), &p, err));
     memset(dx, 0, rows * a->channels * sizeof *dx);
     for (size_t r = 0; r < rows; r += chunk) {

@@ -1,7 +1,6 @@
 /* plan.c: what a run has to compute, and what that takes, worked out before anything runs. */
 #include "base/fail.h"
-#include "engine/edges.h"
-#include "engine/relative.h"
+#include "engine/engine.h"
 #include <string.h>
 
 size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_t i)
@@ -92,203 +91,8 @@ void mha_plan_make(mha_plan *plan, const struct mha_model *m, const mha_watch *w
         plan_stack(&plan->stack[0], &m->stack[0], watch, plan->stack[1].runs);
 }
 
-/* ---- what it takes ----------------------------------------------------------------------------
+/* ---- work and limits ---------------------------------------------------------------------------
  */
-
-typedef struct cost {
-    size_t floats[MHA_SCRATCH_COUNT];
-    double multiply_adds;
-} cost;
-
-static void need(cost *c, mha_scratch which, size_t floats)
-{
-    if (floats > c->floats[which])
-        c->floats[which] = floats;
-}
-
-static void need_wide(cost *c, const mha_weight *w)
-{
-    if (w->data != NULL && (w->type != MHA_F32 || w->group != w->out))
-        need(c, MHA_SCRATCH_WIDE, (size_t)w->out * w->in);
-}
-
-static double matrix(const mha_weight *w, size_t rows)
-{
-    return w->data != NULL ? (double)w->out * w->in * (double)rows : 0;
-}
-
-/* Scores and weighted values over all visible pairs of one document. */
-static double pair_cost(const mha_attn_args *a, size_t T, size_t S)
-{
-    double pairs = (double)T * (double)S;
-    bool causal = a->mask == MHA_MASK_CAUSAL || a->mask == MHA_MASK_CAUSAL_WINDOW;
-    if (causal)
-        pairs /= 2;
-    if (a->window > 0 && a->window < S)
-        pairs = (double)T * a->window;
-    return 2 * pairs * a->width * a->heads;
-}
-
-typedef struct batch_size {
-    const mha_document *docs;
-    size_t count, rows[2], longest[2], threads;
-} batch_size;
-
-static void relative_cost(cost *c, const struct mha_model *m, const mha_attn_args *a, size_t at,
-                          const batch_size *b)
-{
-    mha_relative_size size = mha_relative_measure(a, b->longest[at], b->longest[at]);
-    c->multiply_adds += matrix(&a->rel_k, size.rows) + matrix(&a->rel_q, size.rows);
-    for (size_t d = 0; d < b->count; d++) {
-        size_t T = mha_side_tokens(m, &b->docs[d], at);
-        c->multiply_adds += mha_relative_cost(a, T, T);
-    }
-    need(c, MHA_SCRATCH_REL_ROWS, 2 * b->longest[at]);
-    need(c, MHA_SCRATCH_REL_TABLE, size.rows * a->rel.in);
-    need(c, MHA_SCRATCH_REL_KEYS, 2 * size.rows * a->heads * a->width);
-    need(c, MHA_SCRATCH_REL_TILES, b->threads * size.tile);
-    need_wide(c, &a->rel_k);
-    need_wide(c, &a->rel_q);
-}
-
-static void attn_cost(cost *c, const struct mha_model *m, const mha_step *s, size_t at,
-                      const batch_size *b)
-{
-    const mha_attn_args *a = &s->attn;
-    size_t key_side = a->keys == MHA_KEYS_MEMORY ? 0 : at;
-    size_t rows = b->rows[at], keys = b->rows[key_side], GK = (size_t)a->kv_heads * a->width;
-    c->multiply_adds +=
-        matrix(&a->q, rows) + matrix(&a->k, keys) + matrix(&a->v, keys) + matrix(&a->o, rows);
-    bool edges = a->mask == MHA_MASK_EDGES;
-    for (size_t d = 0; !edges && d < b->count; d++)
-        c->multiply_adds += pair_cost(a, mha_side_tokens(m, &b->docs[d], at),
-                                      mha_side_tokens(m, &b->docs[d], key_side));
-    if (a->q_global.data != NULL) {
-        c->multiply_adds += matrix(&a->k_global, keys) + matrix(&a->v_global, keys);
-        need(c, MHA_SCRATCH_K_GLOBAL, keys * GK);
-        need(c, MHA_SCRATCH_V_GLOBAL, keys * GK);
-    }
-    if (edges)
-        c->multiply_adds += mha_edges_cost(a, b->docs, b->count);
-    need(c, MHA_SCRATCH_Q, rows * a->heads * a->width);
-    need(c, MHA_SCRATCH_K, keys * GK);
-    need(c, MHA_SCRATCH_V, keys * GK);
-    need(c, MHA_SCRATCH_SCORES,
-         edges ? mha_edges_floats(a, b->docs, b->count, rows)
-               : b->threads * MHA_BLOCK_ROWS * b->longest[key_side]);
-    if (a->bias != MHA_BIAS_NONE)
-        need(c, MHA_SCRATCH_BIAS, b->threads * (b->longest[at] + b->longest[key_side]));
-    if (a->rel.data != NULL)
-        relative_cost(c, m, a, at, b);
-    need_wide(c, &a->q);
-    need_wide(c, &a->k);
-    need_wide(c, &a->v);
-    need_wide(c, &a->o);
-}
-
-static void mlp_cost(cost *c, const mha_mlp_args *a, size_t rows)
-{
-    size_t chunk = rows < MHA_MLP_ROWS ? rows : MHA_MLP_ROWS;
-    c->multiply_adds += matrix(&a->up, rows) + matrix(&a->gate, rows) + matrix(&a->down, rows);
-    need(c, MHA_SCRATCH_UP, chunk * a->width);
-    if (a->gate.data != NULL)
-        need(c, MHA_SCRATCH_GATE, chunk * a->width);
-    need_wide(c, &a->up);
-    need_wide(c, &a->gate);
-    need_wide(c, &a->down);
-}
-
-static void step_cost(cost *c, const struct mha_model *m, const mha_step *s, size_t at,
-                      const batch_size *b)
-{
-    static const mha_scratch registers[MHA_REGISTER_COUNT] = {MHA_SCRATCH_X, MHA_SCRATCH_B,
-                                                              MHA_SCRATCH_C, MHA_SCRATCH_E};
-    size_t rows = b->rows[at];
-    need(c, registers[s->dst], rows * s->width);
-    switch (s->op) {
-    case MHA_OP_ATTN:
-        attn_cost(c, m, s, at, b);
-        break;
-    case MHA_OP_MLP:
-        mlp_cost(c, &s->mlp, rows);
-        break;
-    case MHA_OP_CONV:
-        if (s->conv.kind != MHA_CONV_TOKENS)
-            rows = b->count * s->conv.rows;
-        need(c, registers[s->dst], rows * s->conv.w.out);
-        need(c, MHA_SCRATCH_LINEAR, rows * s->conv.w.out);
-        c->multiply_adds += matrix(&s->conv.w, rows);
-        need_wide(c, &s->conv.w);
-        break;
-    case MHA_OP_LINEAR:
-        c->multiply_adds += matrix(&s->linear.w, rows);
-        need(c, MHA_SCRATCH_LINEAR, rows * s->linear.w.out);
-        need_wide(c, &s->linear.w);
-        break;
-    case MHA_OP_LOGITS:
-        c->multiply_adds += matrix(&s->logits.w, rows);
-        need(c, MHA_SCRATCH_OUT, mha_logits_chunk(rows, s->logits.w.out) * s->logits.w.out);
-        need_wide(c, &s->logits.w);
-        break;
-    default:
-        break;
-    }
-}
-
-static void steps_cost(cost *c, const struct mha_model *m, const mha_steps *steps, size_t count,
-                       size_t at, const batch_size *b)
-{
-    for (size_t i = 0; i < count; i++)
-        step_cost(c, m, &steps->step[i], at, b);
-}
-
-static void batch_cost(cost *c, const mha_plan *plan, const struct mha_model *m,
-                       const batch_size *b)
-{
-    for (size_t at = 0; at < m->stack_count; at++) {
-        const mha_stack *st = &m->stack[at];
-        const mha_stack_plan *p = &plan->stack[at];
-        if (!p->runs)
-            continue;
-        steps_cost(c, m, &st->prologue, st->prologue.count, at, b);
-        for (uint32_t l = 0; l < p->layers; l++)
-            steps_cost(c, m, &st->block[l], l + 1 == p->layers ? p->last_steps : st->block[l].count,
-                       at, b);
-        if (p->epilogue)
-            steps_cost(c, m, &st->epilogue, st->epilogue.count, at, b);
-    }
-    if (m->stack_count == 2)
-        need(c, MHA_SCRATCH_E, b->rows[0] * m->stack[0].stream[m->stack[0].layers + 1]);
-    if (plan->head)
-        steps_cost(c, m, &m->head, m->head.count, m->stack_count - 1, b);
-}
-
-void mha_plan_cost(mha_plan *plan, const mha_engine *e, const mha_document *docs, size_t count)
-{
-    const struct mha_model *m = e->model;
-    cost c;
-    memset(&c, 0, sizeof c);
-    plan->info.batches = 0;
-    for (size_t first = 0, n; first < count; first += n) {
-        n = mha_batch_count(docs, count, first, MHA_BATCH_TOKENS);
-        batch_size b = {.docs = docs + first, .count = n, .threads = mha_pool_threads(e->pool)};
-        for (size_t at = 0; at < m->stack_count; at++)
-            for (size_t d = 0; d < n; d++) {
-                size_t t = mha_side_tokens(m, &docs[first + d], at);
-                b.rows[at] += t;
-                b.longest[at] = t > b.longest[at] ? t : b.longest[at];
-            }
-        batch_cost(&c, plan, m, &b);
-        plan->info.batches++;
-    }
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < MHA_SCRATCH_COUNT; i++)
-        bytes += (uint64_t)c.floats[i] * sizeof(float);
-    plan->info.bytes = bytes;
-    plan->info.multiply_adds = (uint64_t)c.multiply_adds;
-    for (size_t at = 0; at < m->stack_count; at++)
-        plan->info.layers[m->stack[at].id] = plan->stack[at].layers;
-}
 
 double mha_plan_work(const mha_plan *p, const struct mha_model *m, const mha_document *docs,
                      size_t count)
@@ -338,14 +142,15 @@ static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64
     }
 }
 
-mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_document *docs,
-                             size_t count, size_t tokens, mha_keeping keeping, bool *recompute,
-                             mha_err *err)
+mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_watch *watch,
+                             const mha_document *docs, size_t count, size_t tokens,
+                             mha_keeping keeping, bool *recompute, mha_err *err)
 {
     const struct mha_model *m = e->model;
     uint64_t all = 0, block = 0, inputs = 0;
     bool gradient = keeping != MHA_KEEP_NOTHING;
-    mha_plan_cost(plan, e, docs, count);
+    plan->widens = gradient;
+    MHA_TRY(mha_plan_cost(plan, e, watch, docs, count, err));
     for (size_t first = 0, n; gradient && first < count; first += n) {
         n = mha_batch_count(docs, count, first, tokens);
         uint64_t batch = 0, batch_inputs = 0;
