@@ -151,6 +151,17 @@ void mha_generation_release(mha_generation *g);
 /* One more id that ends a text; −1 is none. */
 mha_status mha_generation_end(mha_generation *g, int32_t id, mha_err *err);
 
+/* A read-out over attention maps: which tokens of a sequence touch, by logistic regression
+ * (mha/attribute.h). */
+typedef struct mha_contact_head {
+    const float *weights; /* [count] one a self-attention head, by layer and original number */
+    size_t count;
+    float bias;
+    int32_t end; /* the token that ends a sequence */
+} mha_contact_head;
+/* Borrowed; NULL when the checkpoint has none. */
+const mha_contact_head *mha_model_contacts(const mha_model *m);
+
 /* Tensors of the files in name order. */
 typedef struct mha_tensor_info {
     const char *name, *dtype;

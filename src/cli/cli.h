@@ -36,6 +36,7 @@ mha_status mha_cmd_heatmap(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_curve(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_importance(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_prune(mha_cli *cli, mha_err *err);
+mha_status mha_cmd_attribute(mha_cli *cli, mha_err *err);
 mha_status mha_cmd_help(mha_cli *cli, mha_err *err);
 
 /* A line on standard error, "mha-inspect: note: …", unless -q. */

@@ -72,6 +72,13 @@ const mha_command mha_commands[MHA_CMD_COUNT] = {
      "of Transformers will open it; mha-inspect always does. Heads keep their numbers. Where "
      "heads share keys and values, slices take whole groups and masks single heads.",
      "mha-inspect prune sample:shakespeare --heads 0.1 -o smaller"},
+    {MHA_CMD_ATTRIBUTE, "attribute", mha_cmd_attribute, "token attribution: contacts of residues",
+     "MODEL INPUT --method contacts [options]",
+     "What attention says about single tokens. contacts: which residues of a protein touch, by the "
+     "checkpoint's own contact head, a logistic regression on the maps of all heads without start "
+     "and end token, made symmetric and with the average product taken off. Arrays (npz, npy, "
+     "safetensors) and pictures hold the whole map, tables its pairs.",
+     "mha-inspect attribute --help"},
     {MHA_CMD_HELP, "help", mha_cmd_help, "help on a command or topic", "[COMMAND|TOPIC]",
      "Without an argument lists the commands. Topics: inputs, selection, arrays, formats, exit, "
      "environment. 'help man' and 'help completion' print the manual page and the completion "

@@ -4,7 +4,7 @@ _mha_inspect()
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} options
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap importance curve prune help" -- "$word"))
+        COMPREPLY=($(compgen -W "info tokens run maps heads heatmap importance curve prune attribute help" -- "$word"))
         return
     fi
     case $before in
@@ -80,6 +80,7 @@ _mha_inspect()
     importance) options="--text --pair --target --file --ids --target-ids --ids-file --graph --image --features --max-docs --max-tokens --no-special --global --top --layers --heads --stack --kind --per-document --by-layer --sort --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --resume --colormap --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     curve) options="--text --pair --target --file --ids --target-ids --ids-file --graph --image --features --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --method --loss --logit-diff --mask-rate --unit --reference --draws --bootstrap --ci --scores --by --eval --steps --rescore --orders --resume --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     prune) options="--text --pair --target --file --ids --target-ids --ids-file --graph --image --features --max-docs --max-tokens --no-special --global --layers --heads --stack --kind --loss --logit-diff --mask-rate --unit --reference --keep --fraction --budget --scores --by --mode --fold-mean -o --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
+    attribute) options="--text --pair --target --file --ids --target-ids --ids-file --graph --image --features --max-docs --max-tokens --no-special --global --top --method --labels --scale --colormap --exact --width --dpi --font --font-size --title --caption --dark -o --format --force --threads --isa --seed --memory --limit --dry-run --progress -q -v --version --help" ;;
     help) options="--version --help" ;;
     *) return ;;
     esac

@@ -10,9 +10,10 @@
 #define IMPORT  (1u << MHA_CMD_IMPORTANCE)
 #define CURVE   (1u << MHA_CMD_CURVE)
 #define PRUNE   (1u << MHA_CMD_PRUNE)
+#define ATTRIB  (1u << MHA_CMD_ATTRIBUTE)
 #define HELP    (1u << MHA_CMD_HELP)
 
-#define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT | CURVE | PRUNE)
+#define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT | CURVE | PRUNE | ATTRIB)
 #define INPUT   (TOKENS | ENGINE)
 #define MODEL   (INFO | INPUT)
 #define PATTERN (MAPS | HEADS | HEATMAP)
@@ -20,7 +21,8 @@
 #define SCORES  (IMPORT | CURVE)
 #define LOSS    (SCORES | PRUNE)
 #define TABLES  (HEADS | IMPORT)
-#define COLORED (HEADS | HEATMAP | IMPORT)
+#define MAPPED  (HEATMAP | ATTRIB)
+#define COLORED (HEADS | IMPORT | MAPPED)
 #define FIGURE  (COLORED | CURVE)
 #define ALL     (MODEL | HELP)
 
@@ -69,8 +71,9 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "draws each new token; see --temperature, --top, --seed"},
     {MHA_OPT_TEMPERATURE, MHA_GROUP_COMMAND, RUN, "--temperature", "X", "1",
      "divides the logits before drawing"},
-    {MHA_OPT_TOP, MHA_GROUP_COMMAND, RUN | TABLES, "--top", "K", NULL,
-     "run: answers shown (10), or tokens drawn from (all); tables: only the first K rows"},
+    {MHA_OPT_TOP, MHA_GROUP_COMMAND, RUN | TABLES | ATTRIB, "--top", "K", NULL,
+     "run: answers shown (10), or tokens drawn from (all); tables: only the first K rows; "
+     "attribute: only the K likeliest pairs"},
 
     {MHA_OPT_SITES, MHA_GROUP_COMMAND, MAPS, "--sites", "LIST", "pattern",
      "what to write: pattern scores q k v z head_out embed resid hidden logits"},
@@ -91,10 +94,10 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "one row a layer: the mean of its heads"},
     {MHA_OPT_SORT, MHA_GROUP_COMMAND, TABLES, "--sort", "COL", NULL,
      "orders rows by a column, largest first; -COL smallest first"},
-    {MHA_OPT_METHOD, MHA_GROUP_COMMAND, SCORES, "--method", "M", "gradient",
+    {MHA_OPT_METHOD, MHA_GROUP_COMMAND, SCORES | ATTRIB, "--method", "M", "gradient",
      "gradient fisher ablate-zero ablate-mean ablate-resample all-but-one shapley l0 dla; "
      "importance "
-     "takes several: M,M; curve also takes greedy"},
+     "takes several: M,M; curve also takes greedy; attribute needs one: contacts"},
     {MHA_OPT_LOSS, MHA_GROUP_COMMAND, LOSS, "--loss", "auto|next|masked|target|class|logit-diff",
      "auto", "what the model is to predict"},
     {MHA_OPT_LOGIT_DIFF, MHA_GROUP_COMMAND, LOSS, "--logit-diff", "A,B", NULL,
@@ -138,13 +141,13 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
 
     {MHA_OPT_ROWS, MHA_GROUP_FIGURE, HEATMAP, "--rows", "A-B", "all", "query tokens shown, from 0"},
     {MHA_OPT_COLS, MHA_GROUP_FIGURE, HEATMAP, "--cols", "A-B", "all", "key tokens shown, from 0"},
-    {MHA_OPT_LABELS, MHA_GROUP_FIGURE, HEATMAP, "--labels", "tokens|words|none", "tokens",
+    {MHA_OPT_LABELS, MHA_GROUP_FIGURE, MAPPED, "--labels", "tokens|words|none", "tokens",
      "what stands at the axes"},
-    {MHA_OPT_SCALE, MHA_GROUP_FIGURE, HEATMAP, "--scale", "linear|log|clip", "linear",
+    {MHA_OPT_SCALE, MHA_GROUP_FIGURE, MAPPED, "--scale", "linear|log|clip", "linear",
      "how weights become colours"},
     {MHA_OPT_COLORMAP, MHA_GROUP_FIGURE, COLORED, "--colormap", "NAME", "by figure",
      "colour map; a wrong name lists them"},
-    {MHA_OPT_EXACT, MHA_GROUP_FIGURE, HEATMAP, "--exact", NULL, NULL,
+    {MHA_OPT_EXACT, MHA_GROUP_FIGURE, MAPPED, "--exact", NULL, NULL,
      "one weight one pixel, PNG only"},
     {MHA_OPT_WIDTH, MHA_GROUP_FIGURE, FIGURE, "--width", "MM", "85",
      "width of the figure in millimetres"},

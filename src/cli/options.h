@@ -18,6 +18,7 @@ typedef enum mha_command_id {
     MHA_CMD_IMPORTANCE,
     MHA_CMD_CURVE,
     MHA_CMD_PRUNE,
+    MHA_CMD_ATTRIBUTE,
     MHA_CMD_HELP,
     MHA_CMD_COUNT
 } mha_command_id;

@@ -2,6 +2,7 @@
  * public facts about the model. */
 #include "base/fail.h"
 #include "model/binder.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,30 @@ static mha_status bind_head(mha_binder *b)
     return MHA_OK;
 }
 
+/* The regression from maps to contacts, where the checkpoint has it: it reads one map of every
+ * head that the encoder has, or had before any were pruned. */
+static mha_status bind_contacts(mha_binder *b)
+{
+    const mha_spec_contacts *c = &b->spec->contacts;
+    struct mha_model *m = b->model;
+    uint64_t heads = 0;
+    uint32_t end;
+    if (c->line == 0 || b->bound[c->table].w == NULL || b->bound[c->bias].w == NULL)
+        return MHA_OK;
+    for (size_t a = 0; a < b->attn_count; a++)
+        heads += b->attn[a].original_heads;
+    const mha_bound *table = &b->bound[c->table];
+    if (table->dims[0] != 1 || table->dims[1] != heads || b->bound[c->bias].dims[0] != 1)
+        return mha_fail(b->err, MHA_ERR_FORMAT,
+                        "%s:%zu: contacts of %" PRIu64 " heads need a table [1, %" PRIu64
+                        "] and a bias [1]",
+                        b->spec->file, c->line, heads, heads);
+    MHA_TRY(mha_binder_count(b, c->end, c->line, "contacts", &end));
+    m->contacts = (mha_contact_head){
+        .weights = table->w, .count = heads, .bias = b->bound[c->bias].w[0], .end = (int32_t)end};
+    return MHA_OK;
+}
+
 /* --------------------------------------------------------------------------- facts */
 
 /* A token id from the config: a number, or the first of a list; −1 when there is none. */
@@ -307,6 +332,7 @@ static mha_status bind_all(mha_binder *b, const mha_model_options *options)
     if (b->model->stack_count == 0)
         return mha_fail(b->err, MHA_ERR_FORMAT, "%s: a model without layers", b->config_file);
     MHA_TRY(bind_head(b));
+    MHA_TRY(bind_contacts(b));
     MHA_TRY(mha_bind_pruning_check(b));
     MHA_TRY(mha_bind_leftovers(b, options->allow_unused));
     MHA_TRY(mha_bind_head_keys(b));

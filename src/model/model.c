@@ -168,6 +168,11 @@ const char *mha_model_program(const mha_model *m)
     return m->description;
 }
 
+const mha_contact_head *mha_model_contacts(const mha_model *m)
+{
+    return m->contacts.weights != NULL ? &m->contacts : NULL;
+}
+
 size_t mha_model_tensor_count(const mha_model *m)
 {
     return m->checkpoint->tensor_count;

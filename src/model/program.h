@@ -306,6 +306,7 @@ struct mha_model {
     uint32_t features;           /* of a graph's nodes, 0: the model reads tokens */
     uint32_t vocab;              /* rows of the token table */
     uint32_t max_positions;      /* rows of the position table that can be used, 0: no limit */
+    mha_contact_head contacts;   /* weights NULL: none */
     uint32_t types;              /* token type rows, 0: none */
     const mha_attn_args *global; /* the first step that knows global tokens, or NULL */
     char *description;           /* the resolved program as text, for info --program */

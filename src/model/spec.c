@@ -299,6 +299,30 @@ static mha_status parse_check(mha_spec_parser *p)
     return MHA_OK;
 }
 
+/* A shared slot of that kind. */
+static mha_status parse_shared(mha_spec_parser *p, mha_slot_kind kind, const char *what,
+                               size_t *slot)
+{
+    const char *word;
+    MHA_TRY(mha_spec_word(p, &word, what));
+    if (!mha_spec_slot_find(p->spec, word, MHA_SCOPE_SHARED, slot) ||
+        p->spec->slots[*slot].kind != kind || p->spec->slots[*slot].per_layer)
+        return mha_fail(p->err, MHA_ERR_FORMAT, "contacts: \"%s\" is no %s of all layers", word,
+                        what);
+    return MHA_OK;
+}
+
+static mha_status parse_contacts(mha_spec_parser *p)
+{
+    mha_spec_contacts *c = &p->spec->contacts;
+    if (c->line != 0)
+        return mha_fail(p->err, MHA_ERR_FORMAT, "contacts a second time");
+    MHA_TRY(parse_shared(p, MHA_SLOT_TABLE, "table", &c->table));
+    MHA_TRY(parse_shared(p, MHA_SLOT_VECTOR, "vector", &c->bias));
+    c->line = p->line;
+    return mha_spec_expr(p, &c->end);
+}
+
 static mha_status parse_alias(mha_spec_parser *p)
 {
     size_t before = p->spec->aliases.count;
@@ -345,6 +369,8 @@ static mha_status parse_keyword(mha_spec_parser *p, const char *word, bool *foun
     *found = true;
     if (strcmp(word, "require") == 0)
         return parse_check(p);
+    if (strcmp(word, "contacts") == 0)
+        return parse_contacts(p);
     if (strcmp(word, "stack") == 0)
         return parse_stack(p);
     if (strcmp(word, "head") == 0)

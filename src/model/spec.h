@@ -44,8 +44,10 @@
  *
  *   stack enc|dec|graph layers=EXPR
  *     prologue / block / epilogue, each a list of steps; `l` is the layer in tensors and block
- *   head KIND [when EXPR]   the first that holds is the read-out; KIND is next, masked, class,
- *     steps                 target, token, span or embedding
+ *   contacts TABLE BIAS END behind the tensors: where these two are there, a logistic regression
+ * from the maps of all heads [1, L*H] to contacts of tokens that stand between a start and an end
+ * token; END is the latter's id head KIND [when EXPR]   the first that holds is the read-out; KIND
+ * is next, masked, class, steps                 target, token, span or embedding
  *
  *   Head counts: in the slots and arguments of an attention step of a pruned model, the names that
  *   its heads= and kv= give mean the heads that are left. So shapes are written with them ([H*K,
@@ -155,6 +157,13 @@ typedef struct mha_spec_head {
     mha_spec_steps steps;
 } mha_spec_head;
 
+/* A regression from attention maps to contacts. */
+typedef struct mha_spec_contacts {
+    size_t line;        /* 0: there is none */
+    size_t table, bias; /* slots */
+    const mha_expr *end;
+} mha_spec_contacts;
+
 enum { MHA_SPEC_STACKS_MAX = 2 };
 
 typedef struct mha_spec {
@@ -169,6 +178,7 @@ typedef struct mha_spec {
     size_t slot_count;
     mha_spec_stack stacks[MHA_SPEC_STACKS_MAX];
     size_t stack_count;
+    mha_spec_contacts contacts;
     mha_spec_head *heads;
     size_t head_count;
     mha_arena memory; /* owns all of the above */

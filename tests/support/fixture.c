@@ -167,6 +167,11 @@ bool fixture_generate_open(fixture *f, const char *model, int n)
     return read_file(f, model, "generate", n);
 }
 
+bool fixture_contacts_open(fixture *f, const char *model, int n)
+{
+    return read_file(f, model, "contacts", n);
+}
+
 static uint8_t *bytes_of(const fixture *f, const char *name)
 {
     size_t n;

@@ -48,6 +48,8 @@ bool fixture_open(fixture *f, const char *model, int n);
 bool fixture_gradient_open(fixture *f, const char *model, int n);
 /* The same of generate.N.npz: what the reference writes. */
 bool fixture_generate_open(fixture *f, const char *model, int n);
+/* The same of contacts.N.npz (tools/make_contact_fixtures.py). */
+bool fixture_contacts_open(fixture *f, const char *model, int n);
 void fixture_close(fixture *f);
 const fixture_array *fixture_find(const fixture *f, const char *name);
 /* The array that a block is part of, as in the command-line contract: "enc.self.0.pattern". */
