@@ -39,8 +39,14 @@ MODELS = {
     "gat-states": dict(SMALL, out_channels=None, act="gelu", heads=1),
 }
 LARGE = ("gat", "gat-v2")
-# The same tensors under the names that releases before 2.5 gave them.
-OLD = {"gat-old": "gat"}
+# The same tensors under the names that releases before 2.5 and before 2 gave them.
+OLD = {
+    "gat-old": ("gat", {"lin": ("lin_src", "lin_dst")}),
+    "gat-oldest": (
+        "gat",
+        {"lin": ("lin_l", "lin_r"), "att_src": ("att_l",), "att_dst": ("att_r",)},
+    ),
+}
 
 
 def shorten(a):
@@ -247,15 +253,14 @@ def make(name, config):
     return model.float().state_dict()
 
 
-def make_old(name, base, state):
+def make_old(name, base, names, state):
     out = OUT / name
     out.mkdir(parents=True, exist_ok=True)
     renamed = {}
     for key, value in state.items():
-        if ".lin.weight" in key:
-            renamed[key.replace(".lin.", ".lin_dst.")] = value.clone()
-            key = key.replace(".lin.", ".lin_src.")
-        renamed[key] = value.clone()
+        conv, index, tensor, *rest = key.split(".")
+        for old in names.get(tensor, (tensor,)):
+            renamed[".".join([conv, index, old, *rest])] = value.clone()
     save_file(renamed, out / "model.safetensors", metadata={"format": "pt"})
     shutil.copyfile(OUT / base / "config.json", out / "config.json")
     for file in out.iterdir():
@@ -268,8 +273,8 @@ def make_old(name, base, state):
 def main():
     torch.set_num_threads(1)
     states = {name: make(name, config) for name, config in MODELS.items()}
-    for name, base in OLD.items():
-        make_old(name, base, states[base])
+    for name, (base, names) in OLD.items():
+        make_old(name, base, names, states[base])
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const models[] = {"gat",         "gat-old",     "gat-v2",  "gat-mean",
-                                     "gat-v2-mean", "gat-v2-open", "gat-one", "gat-open"};
+static const char *const models[] = {"gat",         "gat-old",  "gat-oldest",
+                                     "gat-v2",      "gat-mean", "gat-v2-mean",
+                                     "gat-v2-open", "gat-one",  "gat-open"};
 enum { MODELS = sizeof models / sizeof *models, GRAPHS = 3 };
 
 static mha_model *open_model(const char *name)
