@@ -85,6 +85,11 @@ static mha_status eval_open(curving *v, mha_err *err)
                              "flatters the ranking");
         return MHA_OK;
     }
+    for (size_t i = 0; !v->scores && i < v->cli->args.count; i++)
+        if (v->cli->args.given[i].id == MHA_OPT_FILE &&
+            strcmp(v->cli->args.given[i].value, path) == 0)
+            mha_note(v->cli, "--eval names the file that ranks the heads, which flatters the "
+                             "ranking");
     v->eval.truths = true;
     MHA_TRY(mha_inputs_load_file(&v->eval, v->cli, path, err));
     return mha_measured_make(&v->measured, &v->scoring, &v->eval, err);
@@ -187,11 +192,14 @@ static mha_status summary_describe(curving *v, mha_err *err)
 static void summary_note(const curving *v)
 {
     const mha_curve_summary *s = mha_curve_summary_get(v->curve);
+    char random[40] = "";
+    if (!isnan(s->area_random))
+        snprintf(random, sizeof random, "random orders %.3f, ", s->area_random);
     if (!isnan(s->area))
         mha_note(v->cli,
-                 "area under metric/metric of the whole model: %.3f (random orders %.3f, opposite "
-                 "order %.3f); 99 %% of it is kept up to fraction %.2f",
-                 s->area, s->area_random, s->area_reverse, s->keeps);
+                 "area under metric/metric of the whole model: %.3f (%sopposite order %.3f); 99 %% "
+                 "of it is kept up to fraction %.2f",
+                 s->area, random, s->area_reverse, s->keeps);
 }
 
 /* "dec.self.4.7" for each unit, in the order in which they went. */

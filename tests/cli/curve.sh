@@ -14,6 +14,12 @@ curve gpt2-lm --ids "$rank" --steps 3 --orders 0 --rescore | cut -d, -f 1-8
 curve gpt2-lm --ids "$rank" --steps 3 --orders 0 --method greedy | cut -d, -f 1-4
 curve gpt2-lm --ids "$rank" --steps 9 --orders 0 --unit layer | cut -d, -f 1-4
 curve llama-gqa --ids "$rank" --steps 2 --orders 0 --unit kv-group | cut -d, -f 1-4
+echo "== on documents other than those that rank"
+cp -r "$MHA_ROOT/samples/models/shakespeare" .
+printf '%s\n' 'To be, or not to be' 'that is the question' >rank.txt
+printf '%s\n' 'Whether it is nobler' 'a' 'in the mind' >eval.txt
+curve shakespeare --file rank.txt --eval eval.txt --steps 2 --orders 0 | cut -d, -f 1-4
+"$MHA" curve shakespeare --file rank.txt --eval rank.txt --steps 1 --orders 0 --format csv >/dev/null
 echo "== by a saved table, of some heads"
 "$MHA" importance gpt2-lm --ids "$rank" -q -o scores.json
 "$MHA" importance gpt2-lm --ids "$rank" -q -o scores.csv
