@@ -173,6 +173,8 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
     {MHA_OPT_SEED, MHA_GROUP_COMMON, MODEL, "--seed", "N", "0", "seed of all that is drawn"},
     {MHA_OPT_MEMORY, MHA_GROUP_COMMON, MODEL, "--memory", "BYTES", "no limit",
      "refuses a run that needs more beyond the weights: 500M, 2G"},
+    {MHA_OPT_FAMILY, MHA_GROUP_COMMON, MODEL, "--family", "F", "by config.json",
+     "opens the model by this description, for a family that is not built in"},
     {MHA_OPT_LIMIT, MHA_GROUP_COMMON, MODEL, "--limit", "NAME=V", NULL,
      "bounds on files: tensors, header (bytes), file (bytes of a text input)"},
     {MHA_OPT_DRY_RUN, MHA_GROUP_COMMON, MODEL, "--dry-run", NULL, NULL,

@@ -97,6 +97,7 @@ typedef enum mha_option_id {
     MHA_OPT_ISA,
     MHA_OPT_SEED,
     MHA_OPT_MEMORY,
+    MHA_OPT_FAMILY,
     MHA_OPT_LIMIT,
     MHA_OPT_DRY_RUN,
     MHA_OPT_PROGRESS,

@@ -1,6 +1,7 @@
 /* session.c: opens what a command works with: model, tokenizer, documents, engine; runs it behind
  * the progress bar. The order is fixed, so that errors come in the same order everywhere. */
 #include "base/fail.h"
+#include "base/filemap.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/nearest.h"
@@ -16,6 +17,8 @@
 
 static const char *const limit_names[] = {"tensors", "header", "file"};
 #define LIMIT_COUNT (sizeof limit_names / sizeof *limit_names)
+
+#define FAMILY_MAX (1 << 20) /* bytes; the longest of ours has 8,000 */
 
 static mha_status limit_split(const char *given, size_t *name_n, uint64_t *value, mha_err *err)
 {
@@ -63,13 +66,48 @@ mha_status mha_limit_get(const mha_cli *cli, const char *name, uint64_t *out, mh
     return MHA_OK;
 }
 
+/* *out = the text of --family's file, NULL without one. */
+static mha_status family_read(char **out, const mha_cli *cli, mha_err *err)
+{
+    const char *path = mha_args_get(&cli->args, MHA_OPT_FAMILY);
+    mha_filemap file;
+    *out = NULL;
+    if (!path)
+        return MHA_OK;
+    MHA_TRY(mha_filemap_open(&file, path, err));
+    mha_status status = MHA_OK;
+    if (file.size == 0 || file.size > FAMILY_MAX)
+        status = mha_fail(err, MHA_ERR_FORMAT, "%s: %zu bytes; a family's description has 1 to %d",
+                          path, file.size, FAMILY_MAX);
+    else if (memchr(file.data, 0, file.size))
+        status = mha_fail(err, MHA_ERR_FORMAT, "%s: not text: it holds a NUL", path);
+    if (status == MHA_OK)
+        status = mha_strndup(out, (const char *)file.data, file.size, err);
+    if (status == MHA_OK)
+        status = mha_filemap_check(&file, err);
+    mha_filemap_close(&file);
+    return status;
+}
+
+static mha_status model_open(mha_cli *cli, mha_model_options *options, mha_err *err)
+{
+    char *family = NULL;
+    mha_status status = family_read(&family, cli, err);
+    options->family = family;
+    options->family_name = mha_args_get(&cli->args, MHA_OPT_FAMILY);
+    if (status == MHA_OK)
+        status = mha_model_open(&cli->model, cli->model_path, options, err);
+    mha_free(family);
+    return status;
+}
+
 mha_status mha_open_model(mha_cli *cli, mha_err *err)
 {
     mha_model_options options = {0};
     MHA_TRY(mha_limit_get(cli, "tensors", &options.max_tensors, err));
     MHA_TRY(mha_limit_get(cli, "header", &options.max_header, err));
     MHA_TRY(mha_sample_resolve(&cli->model_path, cli->args.operand, err));
-    MHA_TRY(mha_model_open(&cli->model, cli->model_path, &options, err));
+    MHA_TRY(model_open(cli, &options, err));
     cli->info = mha_model_info_get(cli->model);
     /* Without a tokenizer that is understood the model still runs on ids. */
     mha_err unsupported;
