@@ -21,7 +21,8 @@
 #define NODE_SHARE   0.34
 #define NODE_MOST    5.6
 #define NODE_LEAST   0.8
-#define LABEL_LEAST  3.6 /* size of text that can be read */
+#define NODE_BARE    0.45 /* of a numbered one's size: only a dot, so that edges are seen */
+#define LABEL_LEAST  5.0  /* size of text that can be read */
 #define FLATTEST     0.3
 #define FIRST_LEVEL  40 /* of the colour map: paler edges would not be seen */
 #define BAR_SHORTEST 36.0
@@ -87,12 +88,14 @@ static void size_nodes(network_layout *l, const mha_figure *f)
 {
     double side = l->width / sqrt((double)l->figure->nodes);
     l->radius = fmin(NODE_SHARE * side, NODE_MOST);
-    l->radius = fmin(l->radius, 0.92 * room_of(l) * l->width);
+    l->radius = fmin(l->radius, 0.8 * room_of(l) * l->width);
     l->radius = fmax(l->radius, NODE_LEAST);
     l->line = fmin(1, fmax(0.45, l->width / WHOLE));
     l->label = fmin(f->size, 1.7 * l->radius / fmax(1, widest_number(l, f)));
     if (l->figure->bare || l->label < LABEL_LEAST)
         l->label = 0;
+    if (l->label == 0)
+        l->radius = fmax(NODE_BARE * l->radius, NODE_LEAST);
     l->pad = l->radius + 2 * LINE_MOST * l->line;
 }
 

@@ -4,7 +4,9 @@
  *   Σ_{i<j} (|x_i − x_j| − d_ij)²/d_ij²
  *
  * pair by pair, each moved half of what it is wrong by, in steps that shrink (Zheng, Pawar, Goodman
- * 2019). Order and start come from a generator with a seed of its own. */
+ * 2019). Order and start come from a generator with a seed of its own. Nodes with much the same
+ * neighbours end up on top of each other that way: what is closer than a drawn node needs is moved
+ * apart at the end. */
 #include "render/placement.h"
 
 #include "base/fail.h"
@@ -16,6 +18,8 @@
 #define SEED      34
 #define ROUNDS    60
 #define LAST_STEP 0.05
+#define LEAST     0.5 /* between two nodes, in edges */
+#define PARTINGS  40
 #define APART     UINT16_MAX /* no path */
 #define APART_GAP 0.45       /* between components, in roots of their sizes */
 
@@ -117,6 +121,34 @@ static void relax(placement *p)
     }
 }
 
+static bool part_pair(mha_point *a, mha_point *b)
+{
+    double x = a->x - b->x, y = a->y - b->y, length = sqrt(x * x + y * y);
+    if (length >= LEAST)
+        return false;
+    if (length < 1e-6) { /* on one spot: to the sides */
+        x = length = 1e-6;
+        y = 0;
+    }
+    double share = (LEAST - length) / 2 / length;
+    a->x += share * x;
+    a->y += share * y;
+    b->x -= share * x;
+    b->y -= share * y;
+    return true;
+}
+
+static void part(const placement *p)
+{
+    bool moved = true;
+    for (size_t round = 0; moved && round < PARTINGS; round++) {
+        moved = false;
+        for (size_t i = 0; i < p->nodes; i++)
+            for (size_t j = 0; j < i; j++)
+                moved |= part_pair(&p->at[i], &p->at[j]);
+    }
+}
+
 /* The long axis becomes horizontal; node 0 lies at the left and above the middle. */
 static void turn(const placement *p)
 {
@@ -180,6 +212,7 @@ mha_status mha_placement_make(mha_point *out, double *height, size_t nodes, size
         measure_from(&p, i);
     if (nodes > 0) {
         relax(&p);
+        part(&p);
         turn(&p);
         *height = fit(&p);
     }
