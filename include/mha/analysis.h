@@ -333,6 +333,19 @@ size_t mha_answer_top(const float *logits, size_t n, size_t k, mha_answer *out);
 /* out[D] = mean of rows x [T, D], as sentence embeddings take it. */
 void mha_answer_mean(const float *x, size_t rows, size_t width, float *out);
 
+/* A stretch of tokens that answers a question. */
+typedef struct mha_answer_span {
+    size_t first, last;
+    double prob;
+} mha_answer_span;
+
+/* The k likeliest stretches of at most `longest` tokens, likeliest first, ties by place: logits
+ * [n, 2] of starts and ends, prob = p(start = first)·p(end = last), each a softmax over the tokens
+ * that are `allowed` and token 0, which stands for no answer and is never one. Fills out [k] and
+ * returns how many there are. Devlin et al. 2019, section 4.2. */
+size_t mha_answer_spans(const float *logits, size_t n, const uint8_t *allowed, size_t longest,
+                        size_t k, mha_answer_span *out);
+
 /* Top k answers of whole documents, by the kind of the model's head: NEXT and TARGET at the last
  * position, MASKED at every position whose id is mask_id (−1: at every position), TOKEN at every
  * position, CLASS once; of one class alone the logistic of its logit. No logits are kept.

@@ -229,6 +229,51 @@ const mha_answer *mha_answers_get(const mha_answers *a, size_t *count)
     return a->answers;
 }
 
+/* ---- stretches --------------------------------------------------------------------------------
+ */
+
+/* log Σ exp of column `which` over token 0 and the tokens that are allowed. */
+static double log_sum(const float *logits, size_t n, const uint8_t *allowed, int which)
+{
+    double most = (double)logits[which], sum = 0;
+    for (size_t i = 1; i < n; i++)
+        if (allowed[i])
+            most = fmax(most, (double)logits[2 * i + (size_t)which]);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || allowed[i])
+            sum += exp((double)logits[2 * i + (size_t)which] - most);
+    return most + log(sum);
+}
+
+/* Puts the span where it belongs among the `count` best so far; later ones stand behind equals. */
+static size_t insert_span(mha_answer_span *best, size_t count, size_t k, mha_answer_span span)
+{
+    size_t at = count;
+    while (at > 0 && best[at - 1].prob < span.prob)
+        at--;
+    if (at == k)
+        return count;
+    count += count < k;
+    memmove(best + at + 1, best + at, (count - 1 - at) * sizeof *best);
+    best[at] = span;
+    return count;
+}
+
+size_t mha_answer_spans(const float *logits, size_t n, const uint8_t *allowed, size_t longest,
+                        size_t k, mha_answer_span *out)
+{
+    size_t count = 0;
+    if (n == 0 || k == 0)
+        return 0;
+    double starts = log_sum(logits, n, allowed, 0), ends = log_sum(logits, n, allowed, 1);
+    for (size_t i = 1; i < n; i++)
+        for (size_t j = i; allowed[i] && j < n && j - i < longest && allowed[j]; j++) {
+            double log_prob = (double)logits[2 * i] - starts + (double)logits[2 * j + 1] - ends;
+            count = insert_span(out, count, k, (mha_answer_span){i, j, exp(log_prob)});
+        }
+    return count;
+}
+
 /* ---- sampling ---------------------------------------------------------------------------------
  */
 

@@ -8,6 +8,7 @@
 mha_status mha_answer_next(mha_table **t, mha_cli *cli, mha_err *err);
 mha_status mha_answer_masked(mha_table **t, mha_cli *cli, mha_err *err);
 mha_status mha_answer_class(mha_table **t, mha_cli *cli, mha_err *err);
+mha_status mha_answer_span_of(mha_table **t, mha_cli *cli, mha_err *err);
 /* --generate */
 mha_status mha_answer_generate(mha_table **t, mha_cli *cli, mha_err *err);
 /* Models without a head: a table, or arrays for the formats of arrays. */

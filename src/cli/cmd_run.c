@@ -36,6 +36,8 @@ static mha_status table_make(mha_table **t, mha_cli *cli, mha_err *err)
     case MHA_HEAD_CLASS:
     case MHA_HEAD_TOKEN:
         return mha_answer_class(t, cli, err);
+    case MHA_HEAD_SPAN:
+        return mha_answer_span_of(t, cli, err);
     default:
         return mha_answer_next(t, cli, err);
     }
@@ -57,10 +59,6 @@ mha_status mha_cmd_run(mha_cli *cli, mha_err *err)
     if (generate && head != MHA_HEAD_NEXT && head != MHA_HEAD_TARGET)
         return mha_cannot(cli, err, "the model does not generate: its read-out is %s",
                           cli->info->head_name);
-    if (head == MHA_HEAD_SPAN)
-        return mha_cannot(cli, err,
-                          "answers that are spans are not read out; 'maps --sites logits' "
-                          "gives the logits of their starts and ends");
     bool arrays = MHA_FORMATS_ARRAY & MHA_FORMAT_BIT(out.format);
     bool embedding = head == MHA_HEAD_NONE || head == MHA_HEAD_EMBEDDING;
     if (arrays && !embedding)

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void test_top_by_hand(void **state)
 {
@@ -218,6 +219,51 @@ static void test_bad_sampling(void **state)
     }
 }
 
+/* Every stretch, by its definition. */
+static double span_prob(const float *readout, size_t n, const uint8_t *allowed, size_t i, size_t j)
+{
+    double starts = 0, ends = 0;
+    for (size_t t = 0; t < n; t++)
+        if (t == 0 || allowed[t]) {
+            starts += exp((double)readout[2 * t]);
+            ends += exp((double)readout[2 * t + 1]);
+        }
+    return exp((double)readout[2 * i]) / starts * exp((double)readout[2 * j + 1]) / ends;
+}
+
+static void test_spans(void **state)
+{
+    (void)state;
+    enum { N = 9, K = 12, LONGEST = 3 };
+    const uint8_t allowed[N] = {1, 0, 1, 1, 1, 0, 1, 1, 1};
+    float readout[2 * N];
+    mha_rng rng;
+    mha_answer_span best[K];
+    mha_rng_seed(&rng, 5, 0);
+    for (size_t i = 0; i < 2 * N; i++)
+        readout[i] = (float)(4 * mha_rng_uniform(&rng) - 2);
+    size_t count = mha_answer_spans(readout, N, allowed, LONGEST, K, best);
+    assert_int_equal(count, K); /* two runs of three: 6 stretches each */
+    bool seen[N][N] = {{false}};
+    for (size_t k = 0; k < count; k++) {
+        size_t i = best[k].first, j = best[k].last;
+        assert_true(i <= j && j - i < LONGEST && i > 0 && !seen[i][j]);
+        for (size_t t = i; t <= j; t++)
+            assert_true(allowed[t]);
+        seen[i][j] = true;
+        assert_true(k == 0 || best[k].prob <= best[k - 1].prob);
+        assert_true(fabs(best[k].prob - span_prob(readout, N, allowed, i, j)) < 1e-12);
+    }
+    mha_answer_span three[3];
+    assert_int_equal(mha_answer_spans(readout, N, allowed, LONGEST, 3, three), 3);
+    assert_memory_equal(three, best, sizeof three);
+    assert_int_equal(mha_answer_spans(readout, N, allowed, 1, K, best), 6);
+    assert_int_equal(mha_answer_spans(readout, 1, allowed, LONGEST, K, best), 0);
+    memset(readout, 0, sizeof readout); /* ties by place */
+    mha_answer_spans(readout, N, allowed, LONGEST, 2, best);
+    assert_true(best[0].first == 2 && best[0].last == 2 && best[1].first == 2 && best[1].last == 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_draws_follow_probabilities),
         cmocka_unit_test(test_draws_are_seeded),
         cmocka_unit_test(test_bad_sampling),
+        cmocka_unit_test(test_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
