@@ -9,13 +9,19 @@
 /* ---- who opens it -----------------------------------------------------------------------------
  */
 
+/* Heads that the weights lose: masked ones stay in them. */
+static uint32_t sliced(const mha_save *s, size_t attn)
+{
+    return s->p->mode == MHA_PRUNE_SLICE ? mha_save_removed(s, attn) : 0;
+}
+
 /* Heads and key/value heads that every attention step has afterwards; false when they differ. */
 static bool counts_after(const mha_save *s, uint32_t *heads, uint32_t *kv_heads)
 {
     const mha_model_info *info = &s->m->info;
     for (size_t a = 0; a < info->attn_count; a++) {
         const mha_attn_info *step = &info->attn[a];
-        uint32_t left = step->heads - mha_save_removed(s, a);
+        uint32_t left = step->heads - sliced(s, a);
         uint32_t kv = step->heads > 0 ? left / (step->heads / step->kv_heads) : 0;
         if (a > 0 && (left != *heads || kv != *kv_heads))
             return false;
@@ -47,8 +53,8 @@ static bool is_plain(const mha_save *s)
 {
     const mha_head_keys *keys = &s->m->head_keys;
     uint32_t heads = 0, kv_heads = 0;
-    return s->p->mode == MHA_PRUNE_SLICE && keys->heads != NULL && keys->kv_heads != NULL &&
-           keys->width != NULL && !has_position_bias(s->m) && !has_rotary_lists(s->m) &&
+    return keys->heads != NULL && keys->kv_heads != NULL && keys->width != NULL &&
+           !has_position_bias(s->m) && !has_rotary_lists(s->m) &&
            counts_after(s, &heads, &kv_heads) && heads > 0;
 }
 
@@ -70,9 +76,20 @@ static bool has_foreign_tensor(const struct mha_model *m)
 static bool some_step_is_empty(const mha_save *s)
 {
     for (size_t a = 0; a < s->m->info.attn_count; a++)
-        if (s->m->info.attn[a].heads == mha_save_removed(s, a))
+        if (s->m->info.attn[a].heads == sliced(s, a))
             return true;
     return false;
+}
+
+/* Masks of a model whose weights have all heads that it ever had: everybody's own format. */
+static bool only_masks(const mha_save *s)
+{
+    if (s->p->mode != MHA_PRUNE_MASK)
+        return false;
+    for (size_t a = 0; a < s->m->info.attn_count; a++)
+        if (s->m->info.attn[a].heads < s->m->info.attn[a].original_heads)
+            return false;
+    return true;
 }
 
 /* Rotary settings that Transformers 4 does not find: it would take its defaults, without a word. */
@@ -94,7 +111,7 @@ static void find_opens(mha_save *s)
         out->why = "the rotary scaling of the GGUF file is a tensor, and in no config";
         return;
     }
-    if (s->p->mode == MHA_PRUNE_MASK || is_plain(s)) {
+    if (only_masks(s) || is_plain(s)) {
         out->opens = MHA_OPENS_TRANSFORMERS_4 | MHA_OPENS_TRANSFORMERS_5;
         return;
     }

@@ -35,11 +35,15 @@ echo $?
 "$MHA" maps bare --ids 2,7,8 --sites logits,resid -o logits.npz && echo logits
 try gpt2-lm --keep 0.0,1.0 -o few
 try llama-gqa --heads 0.1 --mode mask -o masked
+echo "-- masks of what was sliced open where the slices do"
+try once --heads 2.0 --mode mask -o once-masked
+try empty --heads 2.0 --mode mask -o empty-masked
 echo "== key/value groups"
 try llama-gqa --heads 0.1 -o no
 try llama-gqa --heads 0.0-1,1.5 -o no
 try llama-gqa --heads 0.0-2,1.0-2 -o equal
 grep -E 'head_dim|attention_heads|key_value' equal/config.json | sort -u
+try equal --heads 0.3 --mode mask -o equal-masked
 "$MHA" importance bigcode --ids 2,7,8,9,3 -o query.json -q
 try bigcode --fraction 0.9 --scores query.json -o no
 try bigcode --fraction 0.5 --unit kv-group --scores query.json -o multi
