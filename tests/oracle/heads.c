@@ -296,7 +296,7 @@ static void memory_is_linear(void **state)
     double first = (double)(plan[1].bytes - plan[0].bytes);
     double second = (double)(plan[2].bytes - plan[1].bytes);
     assert_true(fabs(second / first - 2) < 0.01);
-    assert_true(plan[2].bytes < 120e6);
+    assert_true((double)plan[2].bytes < 120e6);
     mha_engine_free(e);
     mha_model_close(m);
 }
