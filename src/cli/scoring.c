@@ -144,6 +144,8 @@ mha_status mha_partial_path(char **out, const mha_cli *cli, const char *output, 
                             mha_err *err)
 {
     *out = NULL;
+    if (strcmp(output, "-") == 0 && mha_args_has(&cli->args, MHA_OPT_RESUME))
+        return mha_fail(err, MHA_ERR_ARG, "--resume needs -o PATH, where the partial file stands");
     if (strcmp(output, "-") == 0)
         return MHA_OK;
     size_t n = strlen(output) + strlen(name) + sizeof "..partial";

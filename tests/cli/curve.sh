@@ -43,6 +43,7 @@ try() {
 try bert-base --ids 2,7,8
 try gpt2-lm --ids 2
 try gpt2-lm --ids 2,7 --steps 0
+try gpt2-lm --ids 2,7 --resume
 try gpt2-lm --ids 2,7 --method gradient,fisher
 try gpt2-lm --ids 2,7 --method greedy --rescore
 try gpt2-lm --ids 2,7 --method gredy

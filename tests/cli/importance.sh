@@ -68,6 +68,7 @@ try() {
 }
 try bert-base --ids 2,7,8
 try gpt2-lm --ids 2
+try gpt2-lm --ids 2,7 --resume
 try gpt2-lm --ids 2,7 --method gradiant
 try gpt2-lm --ids 2,7 --method gradient,gradient
 try gpt2-lm --ids 2,7 --loss class
