@@ -150,10 +150,15 @@ static mha_status model_check(ranking *r, mha_err *err)
     const char *fingerprint, *unit;
     const mha_meta *model = mha_table_get_section(r->table, "model");
     const mha_meta *settings = mha_table_get_section(r->table, "settings");
+    bool head = mha_table_find(r->table, "head") != MHA_NO_COLUMN;
+    r->unit = mha_table_find(r->table, "group") != MHA_NO_COLUMN ? 1 : head ? 0 : 2;
     if (settings && mha_meta_get_text(settings, "unit", &unit))
         r->unit = strcmp(unit, "kv-group") == 0 ? 1 : strcmp(unit, "layer") == 0 ? 2 : 0;
-    if (!model || !mha_meta_get_text(model, "fingerprint", &fingerprint) ||
-        strcmp(fingerprint, r->cli->info->fingerprint) == 0)
+    if (!model || !mha_meta_get_text(model, "fingerprint", &fingerprint)) {
+        mha_note(r->cli, "%s does not say which model it ranks, as a .json table would", r->path);
+        return MHA_OK;
+    }
+    if (strcmp(fingerprint, r->cli->info->fingerprint) == 0)
         return MHA_OK;
     if (!is_pruned(r->cli->info))
         return mha_fail(err, MHA_ERR_FORMAT,

@@ -59,6 +59,11 @@ try gpt2-lm --fraction 0.25 --scores fisher.json -o quarter
 try gpt2-lm --budget 0.5 --scores fisher.json -o half
 try gpt2-lm --budget 0.5 --ids '2,7,8,9,10,3;5,6,7,8' -o search
 try llama-gqa --fraction 0.3 --scores groups.csv -o no
+try llama-gqa --fraction 0.3 --unit kv-group --scores groups.csv -o grouped
+"$MHA" importance gpt2-lm --ids '2,7,8,9,10,3;5,6,7,8' --unit layer -o layers.csv -q
+try gpt2-lm --fraction 0.4 --unit layer --scores layers.csv -o layered
+echo x,y >wrong.csv && echo 1,2 >>wrong.csv
+try gpt2-lm --fraction 0.4 --scores wrong.csv -o no
 try bert-mlm --fraction 0.3 --scores fisher.json -o no
 try gpt2-lm --fraction 0.01 --scores fisher.json -o no
 try gpt2-lm --budget 1 --scores fisher.json -o no
