@@ -3,7 +3,8 @@
  * Open a model (model.h), turn text into ids (input.h), run it with probes watching (run.h,
  * probe.h), let what they see become arrays and descriptors of heads (trace.h, analysis.h), and
  * write those as tables, arrays and figures (table.h, chart.h), or the model without heads that it
- * can do without (prune.h). What attention says about single tokens is in attribute.h. */
+ * can do without (prune.h). Maps that another program dumped stand for a run (maps.h). What
+ * attention says about single tokens is in attribute.h. */
 #ifndef MHA_MHA_H
 #define MHA_MHA_H
 
@@ -12,6 +13,7 @@
 #include "mha/chart.h"
 #include "mha/err.h"
 #include "mha/input.h"
+#include "mha/maps.h"
 #include "mha/model.h"
 #include "mha/probe.h"
 #include "mha/prune.h"

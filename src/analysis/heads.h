@@ -14,11 +14,6 @@ typedef struct mha_head_sums {
 /* Adds the row of query i. Columns that the row does not define are NaN in st and are left out. */
 void mha_head_sums_add(mha_head_sums *s, const mha_row_stats *st, size_t i, bool causal, bool sink);
 
-/* Statistics of one row by their definitions: p [n] weights, seen [n] the keys that count, i the
- * query's place among the keys or SIZE_MAX for cross-attention. special and sink are left NaN and
- * 0: a row without its special keys does not know them. */
-void mha_row_define(const double *p, const uint8_t *seen, size_t n, size_t i, mha_row_stats *st);
-
 /* The documents of one mha_heads_begin. */
 typedef struct mha_heads_part {
     size_t first, count; /* first: index in the whole corpus */

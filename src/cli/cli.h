@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/inputs.h"
 #include "cli/progress.h"
+#include "mha/maps.h"
 #include "mha/model.h"
 #include "mha/run.h"
 
@@ -19,7 +20,8 @@ struct mha_cli {
     bool writing;  /* results are being written: failures are output failures */
     int exit_code; /* overrides the exit code of the status when not 0 */
     char *model_path;
-    mha_model *model;
+    mha_maps *maps;   /* of --maps; NULL: a model runs */
+    mha_model *model; /* owned, but by maps where there are some */
     const mha_model_info *info;
     mha_tokenizer *tokenizer; /* NULL when the model has none, or it is not supported */
     mha_inputs inputs;
@@ -58,6 +60,11 @@ mha_status mha_need_tokenizer(mha_cli *cli, mha_err *err);
 /* The model, then the documents of the command line, checked against it. */
 mha_status mha_open_inputs(mha_cli *cli, mha_err *err);
 mha_status mha_open_engine(mha_cli *cli, mha_err *err);
+/* MODEL is written - with --maps, and only then (dumped.c). */
+mha_status mha_operand_check(const mha_args *args, mha_err *err);
+/* Takes the file of --maps for model and input; and what --dry-run says of it. */
+mha_status mha_dumped_open(mha_cli *cli, mha_err *err);
+void mha_dumped_print(const mha_cli *cli);
 /* Runs all probes over documents, behind the progress bar. */
 mha_status mha_run_documents(mha_cli *cli, const mha_document *docs, size_t count,
                              const mha_probe *const *probes, size_t probe_count, mha_err *err);

@@ -205,6 +205,11 @@ static mha_status checks_describe(mha_headtable *h, mha_err *err)
     mha_checks checks;
     mha_meta *m;
     int32_t start;
+    if (h->cli->maps) {
+        MHA_TRY(mha_table_section(&m, h->table, "checks", err));
+        MHA_TRY(mha_meta_real(m, "row_sum_error", mha_maps_row_sum_error(h->cli->maps), err));
+        return mha_meta_int(m, "skipped_rows", (int64_t)mha_heads_skipped(h->heads), err);
+    }
     mha_document d = mha_inputs_complete(h->cli, 0, &start);
     MHA_TRY(mha_checks_run(&checks, h->cli->engine, h->cli->model, &d, CHECKED_TOKENS, err));
     MHA_TRY(mha_table_section(&m, h->table, "checks", err));

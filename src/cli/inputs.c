@@ -450,6 +450,18 @@ mha_status mha_inputs_words(mha_words **out, const mha_cli *cli, mha_err *err)
     return MHA_OK;
 }
 
+mha_status mha_inputs_take(mha_inputs *in, const mha_document *d, mha_err *err)
+{
+    MHA_TRY(mha_alloc((void **)&in->items, 1, sizeof *in->items, err));
+    MHA_TRY(mha_alloc((void **)&in->documents, 1, sizeof *in->documents, err));
+    in->documents[0] = *d;
+    in->given = in->count = 1;
+    in->tokens = d->n + d->target_n;
+    in->targets = in->items[0].has_target = d->target_n > 0;
+    MHA_TRY(tokens_from_ids(&in->items[0].source, NULL, d->ids, d->n, err));
+    return tokens_from_ids(&in->items[0].target, NULL, d->target_ids, d->target_n, err);
+}
+
 void mha_inputs_release(mha_inputs *in)
 {
     for (size_t i = 0; i < in->count; i++)

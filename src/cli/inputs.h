@@ -48,6 +48,8 @@ mha_document mha_inputs_complete(const mha_cli *cli, size_t i, int32_t *start);
 /* *out = [count] the words of each document, owned (mha_free), the numbers borrowed. MHA_ERR_ARG
  * when they are not known. */
 mha_status mha_inputs_words(mha_words **out, const mha_cli *cli, mha_err *err);
+/* The one document of dumped maps, without text; what d points to must outlive the inputs. */
+mha_status mha_inputs_take(mha_inputs *in, const mha_document *d, mha_err *err);
 void mha_inputs_release(mha_inputs *in);
 
 #endif

@@ -133,6 +133,8 @@ static mha_status command_run(mha_cli *cli, mha_err *err)
     if (!args->operand && command->id != MHA_CMD_HELP)
         return mha_fail(err, MHA_ERR_ARG, "%s needs a MODEL; see 'mha-inspect help %s'",
                         command->name, command->name);
+    if (command->id != MHA_CMD_HELP)
+        MHA_TRY(mha_operand_check(args, err));
     cli->quiet = mha_args_has(args, MHA_OPT_QUIET);
     cli->verbose = mha_args_has(args, MHA_OPT_VERBOSE);
     int mode = mha_args_choice(args, MHA_OPT_PROGRESS);

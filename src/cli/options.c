@@ -16,6 +16,7 @@
 #define ENGINE  (RUN | MAPS | HEADS | HEATMAP | IMPORT | CURVE | PRUNE | ATTRIB)
 #define INPUT   (TOKENS | ENGINE)
 #define MODEL   (INFO | INPUT)
+#define DUMPED  (HEADS | HEATMAP)
 #define PATTERN (MAPS | HEADS | HEATMAP)
 #define CHOICE  (PATTERN | IMPORT | CURVE | PRUNE)
 #define SCORES  (IMPORT | CURVE)
@@ -43,6 +44,8 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
      "ids from .npy, .npz or .json; an attention_mask beside ids is honoured"},
     {MHA_OPT_GRAPH, MHA_GROUP_INPUT, INPUT, "--graph", "F", NULL,
      "a graph as .json: num_nodes, edge_index, x or x_sparse_rows, perhaps y"},
+    {MHA_OPT_MAPS, MHA_GROUP_INPUT, DUMPED, "--maps", "F", NULL,
+     "maps that another program dumped, .npz or .npy, instead of MODEL (written - then)"},
     {MHA_OPT_IMAGE, MHA_GROUP_INPUT, INPUT, "--image", "F", NULL,
      "a picture, PNG or JPEG, prepared as the checkpoint says; repeat it for several"},
     {MHA_OPT_FEATURES, MHA_GROUP_INPUT, INPUT, "--features", "F", NULL,

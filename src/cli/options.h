@@ -32,6 +32,7 @@ typedef enum mha_option_id {
     MHA_OPT_TARGET_IDS,
     MHA_OPT_IDS_FILE,
     MHA_OPT_GRAPH,
+    MHA_OPT_MAPS,
     MHA_OPT_IMAGE,
     MHA_OPT_FEATURES,
     MHA_OPT_MAX_DOCS,

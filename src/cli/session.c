@@ -146,6 +146,8 @@ mha_status mha_open_engine(mha_cli *cli, mha_err *err)
 
 mha_status mha_open_inputs(mha_cli *cli, mha_err *err)
 {
+    if (mha_args_has(&cli->args, MHA_OPT_MAPS))
+        return mha_dumped_open(cli, err);
     MHA_TRY(mha_open_model(cli, err));
     MHA_TRY(mha_open_engine(cli, err));
     return mha_inputs_load(cli, err);
@@ -156,7 +158,7 @@ void mha_note_fed(const mha_cli *cli)
     const mha_inputs *in = &cli->inputs;
     char line[512];
     size_t used = 0;
-    if (in->given != 1 || (!cli->verbose && !isatty(STDERR_FILENO)))
+    if (cli->maps || in->given != 1 || (!cli->verbose && !isatty(STDERR_FILENO)))
         return;
     const mha_document *d = &in->documents[0];
     if (d->graph) {
@@ -199,6 +201,8 @@ static mha_status note_plan(const mha_cli *cli, const mha_document *docs, size_t
 mha_status mha_run_documents(mha_cli *cli, const mha_document *docs, size_t count,
                              const mha_probe *const *probes, size_t probe_count, mha_err *err)
 {
+    if (cli->maps)
+        return mha_maps_run(cli->maps, probes, probe_count, err);
     if (cli->verbose)
         MHA_TRY(note_plan(cli, docs, count, probes, probe_count, err));
     mha_progress_start(&cli->bar, cli->args.command->name);
@@ -218,6 +222,10 @@ mha_status mha_print_plan(mha_cli *cli, const mha_probe *const *probes, size_t p
 {
     const mha_inputs *in = &cli->inputs;
     mha_plan_info plan;
+    if (cli->maps) {
+        mha_dumped_print(cli);
+        return MHA_OK;
+    }
     MHA_TRY(
         mha_engine_plan(cli->engine, in->documents, in->count, probes, probe_count, &plan, err));
     printf("%-16s%zu\n", "documents", in->count);
@@ -244,7 +252,10 @@ void mha_cli_release(mha_cli *cli)
     mha_inputs_release(&cli->inputs);
     mha_engine_free(cli->engine);
     mha_tokenizer_free(cli->tokenizer);
-    mha_model_close(cli->model);
+    if (cli->maps)
+        mha_maps_close(cli->maps);
+    else
+        mha_model_close(cli->model);
     mha_free(cli->model_path);
     mha_args_release(&cli->args);
     *cli = (mha_cli){0};

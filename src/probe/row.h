@@ -32,4 +32,9 @@ typedef struct mha_row {
  * a row without visible keys, NaN when a score is NaN or +infinity. stats may be NULL. */
 float mha_row_weigh(const mha_kernels *k, mha_row *row, mha_row_stats *stats);
 
+/* Statistics of one row by their definitions: p [n] weights, seen [n] the keys that count, i the
+ * query's place among the keys or SIZE_MAX for cross-attention. special and sink are left NaN and
+ * 0: a row without its special keys does not know them. */
+void mha_row_define(const double *p, const uint8_t *seen, size_t n, size_t i, mha_row_stats *st);
+
 #endif
