@@ -15,7 +15,7 @@
 
 #define HEADER(descr, order, shape)                                                                \
     "x934e554d50590100 n~{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", "  \
-                                                                                             "}~ "
+    "}~ "
 #define ONE(values) HEADER("<f4", "False", "(1, 1, 2, 2)") values
 #define CAUSAL      ONE("f1 f0 f0.25 f0.75")
 #define NAN32       "x0000c07f "
