@@ -119,6 +119,8 @@ static mha_status measure(curving *v, mha_err *err)
                                       v->measured.losses ? v->measured.losses : input, &v->options,
                                       mha_progress_step, &cli->bar, err);
     mha_progress_end(&cli->bar);
+    mha_partial_judge(cli, status, v->partial, err);
+    mha_partial_judge(cli, status, v->ranking_partial, err);
     return status;
 }
 

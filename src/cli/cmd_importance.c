@@ -35,6 +35,7 @@ static mha_status measure(mha_importancetable *t, const mha_output *out, mha_err
             mha_importance_run(&t->results[i], cli->engine, cli->model, t->scoring.input.losses,
                                &options, mha_progress_step, &cli->bar, err);
         mha_progress_end(&cli->bar);
+        mha_partial_judge(cli, status, t->partials[i], err);
         MHA_TRY(status);
     }
     return MHA_OK;

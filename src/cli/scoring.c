@@ -140,6 +140,12 @@ static mha_status importance_options(mha_scoring *s, mha_err *err)
     return MHA_OK;
 }
 
+void mha_partial_judge(mha_cli *cli, mha_status status, const char *path, const mha_err *err)
+{
+    if (status == MHA_ERR_IO && path && strncmp(err->message, path, strlen(path)) == 0)
+        cli->writing = true;
+}
+
 mha_status mha_partial_path(char **out, const mha_cli *cli, const char *output, const char *name,
                             mha_err *err)
 {

@@ -24,6 +24,9 @@ typedef struct mha_scoring {
 mha_status mha_methods_parse(mha_importance_method *out, size_t *count, const mha_args *args,
                              mha_err *err);
 
+/* A run that failed because its partial file could not be written failed at its output: exit code
+ * 1. path: that file's; NULL: there is none. */
+void mha_partial_judge(mha_cli *cli, mha_status status, const char *path, const mha_err *err);
 /* "OUTPUT.NAME.partial" for a result that goes to a file, else NULL; owned (mha_free). Says so when
  * such a file is there and nobody asked to resume. */
 mha_status mha_partial_path(char **out, const mha_cli *cli, const char *output, const char *name,

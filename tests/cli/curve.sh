@@ -35,6 +35,16 @@ grep -o '"area": \|"keeps_99_lo": \|"removed": \["dec.self.[0-9.]*"' one.json | 
 ls | grep -c partial
 echo "== a note when the ranking measures itself"
 "$MHA" curve gpt2-lm --ids 2,7,8,9 --steps 1 --format csv >/dev/null
+echo "== no room for the partial file when it is interrupted"
+(
+    trap '' XFSZ
+    ulimit -f 1
+    timeout --preserve-status -s INT 2 "$MHA" curve gpt2-lm --ids "$rank" --steps 9 --orders 100000 \
+        -o room.json -q >room.txt 2>&1
+)
+echo "exit code $?"
+cat room.txt
+ls room.json* 2>/dev/null
 echo "== what it refuses"
 try() {
     "$MHA" curve "$@" -q
