@@ -338,6 +338,7 @@ static mha_status result_save(curving *v, const mha_output *out, const mha_chart
     summary_note(v);
     if (mha_output_is_figure(out)) {
         mha_arena arena = {0};
+        v->cli->writing = true;
         mha_status status = figure_draw(v, out, chart, &arena, err);
         mha_arena_release(&arena);
         MHA_TRY(status);

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "cli/headlist.h"
+#include "cli/output.h"
 #include "cli/scoring.h"
 #include "mha/prune.h"
 
@@ -56,9 +57,9 @@ static mha_status how_choose(pruning *p, mha_err *err)
     p->request.mode = mha_args_choice(args, MHA_OPT_MODE) == 1 ? MHA_PRUNE_MASK : MHA_PRUNE_SLICE;
     p->request.force = mha_args_has(args, MHA_OPT_FORCE);
     p->path = mha_args_get(args, MHA_OPT_OUTPUT);
-    if (!p->path || strcmp(p->path, "-") == 0)
+    if (!p->path || !*p->path || strcmp(p->path, "-") == 0)
         return mha_fail(err, MHA_ERR_ARG, "prune needs -o DIRECTORY");
-    return MHA_OK;
+    return mha_output_parent(p->cli, p->path, err);
 }
 
 static bool has_input(const mha_args *args)

@@ -3,8 +3,10 @@
 #include "cli/output.h"
 
 #include "base/fail.h"
+#include "base/mem.h"
 #include "mha/mha.h"
 
+#include <errno.h>
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,35 @@ static mha_status format_choose(mha_output *out, const mha_cli *cli, unsigned al
     return MHA_OK;
 }
 
+mha_status mha_output_parent(mha_cli *cli, const char *path, mha_err *err)
+{
+    struct stat st;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    char *parent = NULL;
+    MHA_TRY(mha_strndup(&parent, n ? path : ".", n ? n : 1, err));
+    bool there = stat(parent, &st) == 0;
+    int reason = there ? ENOTDIR : errno;
+    there = there && S_ISDIR(st.st_mode);
+    mha_free(parent);
+    return there ? MHA_OK : mha_cannot(cli, err, "%s: %s", path, strerror(reason));
+}
+
+/* Options of figures beside a table would do nothing. */
+static mha_status figure_options_check(const mha_cli *cli, const mha_output *out, mha_err *err)
+{
+    for (size_t i = 0; !mha_output_is_figure(out) && i < cli->args.count; i++) {
+        const mha_option *o = &mha_options[cli->args.given[i].id];
+        if (o->group == MHA_GROUP_FIGURE)
+            return mha_fail(err, MHA_ERR_ARG, "%s is for figures: -o FILE.png, .pdf or .svg",
+                            o->name);
+    }
+    return MHA_OK;
+}
+
 mha_status mha_output_choose(mha_output *out, mha_cli *cli, unsigned allowed, mha_format fallback,
                              mha_err *err)
 {
@@ -75,6 +106,9 @@ mha_status mha_output_choose(mha_output *out, mha_cli *cli, unsigned allowed, mh
         probe.path = "-"; /* a directory has no suffix */
     MHA_TRY(format_choose(&probe, cli, allowed, fallback, err));
     out->format = probe.format;
+    MHA_TRY(figure_options_check(cli, out, err));
+    if (!standard)
+        MHA_TRY(mha_output_parent(cli, out->path, err));
     if (exists && S_ISREG(st.st_mode) && !out->force)
         return mha_cannot(cli, err, "%s exists; --force overwrites", out->path);
     if (standard && !(MHA_FORMATS_TABLE & MHA_FORMAT_BIT(out->format)) && isatty(STDOUT_FILENO))

@@ -28,6 +28,8 @@ typedef struct mha_output {
  * the format of standard output, AUTO when -o has to be given. */
 mha_status mha_output_choose(mha_output *out, mha_cli *cli, unsigned allowed, mha_format fallback,
                              mha_err *err);
+/* The directory that `path` goes to must be there before anything runs, not after hours. */
+mha_status mha_output_parent(mha_cli *cli, const char *path, mha_err *err);
 /* Whether it is a picture. */
 bool mha_output_is_figure(const mha_output *out);
 /* Writes a table; bar names the column drawn as bars on a terminal, NULL: none. */

@@ -25,6 +25,10 @@ try 1 heads bert-mlm --ids '1,99;;2,99'
 try 1 maps bert-base --ids 1,2 --sites logits -o "$out/logits.npz"
 try 1 run bert-mlm --ids 1,2 --generate 3
 
+try 1 curve gpt2-lm --ids 1,2,3 --steps 1 -q -o "$out/none/curve.png" 2>&1 | sed "s#$out/##"
+try 1 curve gpt2-lm --ids 1,2,3 --steps 1 -q --format png -o /dev/full
+try 1 prune gpt2-lm --heads 0.0 -o "$out/none/pruned" 2>&1 | sed "s#$out/##"
+
 echo "== 3: bad or unsupported model or input"
 try 3 info none
 try 3 info sample:nothing 2>&1 | sed "s/no sample.*/no sample .../"

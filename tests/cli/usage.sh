@@ -48,6 +48,7 @@ try maps "$model" --ids 1,2 -o x.npz --sites scores --words
 try maps "$model" --ids '1,2;3' -o x.npz
 try maps "$model" --ids 1,2 -o x.npy
 try run "$model" --ids 1,2 --sample
+try heads "$model" --ids 1,2 --caption x.txt
 try heatmap "$model" --ids 1,2
 try heatmap "$model" --ids '1,2;3' -o x.png
 try heatmap "$model" --ids 1,2 -o x.pdf --exact --heads 0.0
