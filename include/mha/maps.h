@@ -31,6 +31,10 @@ mha_model *mha_maps_model(mha_maps *m);
 const mha_document *mha_maps_document(const mha_maps *m); /* borrowed */
 double mha_maps_row_sum_error(const mha_maps *m);         /* largest |Σ p − 1| of any row */
 
+/* Whether some key that counts as visible has weight 0 in every head of a layer: a narrower mask
+ * would do that, and entropy_norm, prev_mass, next_mass and first_mass then count too many keys. */
+bool mha_maps_unseen(const mha_maps *m);
+
 /* Feeds all probes, as mha_engine_run does with the one document. MHA_ERR_ARG: a probe wants a site
  * other than STATS and PATTERN; MHA_ERR_CANCELLED. */
 mha_status mha_maps_run(const mha_maps *m, const mha_probe *const *probes, size_t probe_count,

@@ -37,6 +37,9 @@ mha_status mha_dumped_open(mha_cli *cli, mha_err *err)
     MHA_TRY(mha_maps_open(&cli->maps, mha_args_get(&cli->args, MHA_OPT_MAPS), max_bytes, err));
     cli->model = mha_maps_model(cli->maps);
     cli->info = mha_model_info_get(cli->model);
+    if (cli->args.command->id == MHA_CMD_HEADS && mha_maps_unseen(cli->maps))
+        mha_note(cli, "some weights are 0 in every head of a layer; their keys count as visible in "
+                      "entropy_norm and in the masses on single keys");
     return mha_inputs_take(&cli->inputs, mha_maps_document(cli->maps), err);
 }
 

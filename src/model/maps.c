@@ -95,12 +95,27 @@ static bool is_causal(const mha_map_step *s)
     return true;
 }
 
+/* Whether no head has weight on a key that some row sees. */
+static bool has_unseen(const mha_map_step *s)
+{
+    for (size_t i = 0; i < s->queries; i++)
+        for (size_t j = 0; j < (s->attn.causal ? i + 1 : s->keys); j++) {
+            size_t h = 0;
+            while (h < s->attn.heads && !(s->weights[(h * s->queries + i) * s->keys + j] > 0))
+                h++;
+            if (h == s->attn.heads)
+                return true;
+        }
+    return false;
+}
+
 static mha_status weights_check(const reader *r, mha_map_step *s, mha_err *err)
 {
     for (size_t h = 0; h < s->attn.heads; h++)
         for (size_t i = 0; i < s->queries; i++)
             MHA_TRY(row_check(r, s, h, i, err));
     s->attn.causal = is_causal(s);
+    r->maps->unseen = r->maps->unseen || has_unseen(s);
     return MHA_OK;
 }
 
@@ -428,4 +443,9 @@ const mha_document *mha_maps_document(const mha_maps *m)
 double mha_maps_row_sum_error(const mha_maps *m)
 {
     return m->row_sum_error;
+}
+
+bool mha_maps_unseen(const mha_maps *m)
+{
+    return m->unseen;
 }

@@ -20,6 +20,7 @@ struct mha_maps {
     mha_map_step *steps; /* [info.attn_count] in running order */
     mha_document document;
     double row_sum_error;
+    bool unseen; /* a visible key that no head of its layer has weight on */
 };
 
 #endif

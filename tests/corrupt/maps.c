@@ -218,6 +218,28 @@ static void test_heads(void **state)
           full);
 }
 
+static bool unseen(const char *recipe)
+{
+    size_t n = 0;
+    mha_maps *m;
+    unsigned char *bytes = bytes_make(recipe, &n);
+    assert_int_equal(open_bytes(&m, bytes, n, NULL), MHA_OK);
+    bool zero = mha_maps_unseen(m);
+    mha_maps_close(m);
+    mha_free(bytes);
+    return zero;
+}
+
+/* Zeros that may be a narrower mask are told; those of the causal mask, or of one head, are not. */
+static void test_unseen(void **state)
+{
+    directory = state;
+    assert_false(unseen(CAUSAL));
+    assert_true(unseen(ONE("f1 f0 f0 f1")));
+    assert_true(unseen(ONE("f0.5 f0.5 f0 f1")));
+    assert_false(unseen(HEADER("<f4", "False", "(1, 2, 2, 2)") "f1 f0 f0 f1 f1 f0 f0.25 f0.75"));
+}
+
 static int refuse(void *context, const mha_block *block, size_t worker)
 {
     (void)context;
@@ -247,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_arrays, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_archives, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_heads, tempdir_setup, tempdir_teardown),
+        cmocka_unit_test_setup_teardown(test_unseen, tempdir_setup, tempdir_teardown),
         cmocka_unit_test_setup_teardown(test_probes, tempdir_setup, tempdir_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
