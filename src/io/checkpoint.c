@@ -200,11 +200,13 @@ static mha_status read_sharded(mha_checkpoint *c, mha_tensor_list *list, const c
 /* What to say of a directory in which there are no weights. */
 static mha_status explain_absence(const char *directory, mha_err *err)
 {
-    if (has_file(directory, "adapter_model.safetensors"))
-        return mha_fail(err, MHA_ERR_UNSUPPORTED,
-                        "%s: holds only an adapter (adapter_model.safetensors); merge it into its "
-                        "base model and save that",
-                        directory);
+    static const char *const adapters[] = {"adapter_model.safetensors", "adapter_model.bin"};
+    for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++)
+        if (has_file(directory, adapters[i]))
+            return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                            "%s: holds only an adapter (%s); merge it into its base model and save "
+                            "that",
+                            directory, adapters[i]);
     return mha_fail(
         err, MHA_ERR_FORMAT,
         "%s: neither model.safetensors nor pytorch_model.bin is there, nor the index of their "
@@ -300,7 +302,8 @@ static mha_status read_any(mha_checkpoint *c, mha_tensor_list *list,
     struct stat st;
     if (stat(c->path, &st) != 0)
         return mha_fail(err, MHA_ERR_IO, "%s: no such model directory or file", c->path);
-    if (ends_with(c->path, ".safetensors"))
+    if (ends_with(c->path, ".safetensors") || ends_with(c->path, ".bin") ||
+        ends_with(c->path, ".pt") || ends_with(c->path, ".pth"))
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
                         "%s: give the directory that holds it and its config.json", c->path);
     return mha_fail(err, MHA_ERR_UNSUPPORTED, "%s: neither a model directory nor a .gguf file",

@@ -4,10 +4,12 @@
 #include "io/pickle.h"
 
 #include "base/fail.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
 #define VALUES_MAX ((size_t)1000000)
+#define GLOBAL_MAX ((size_t)255) /* bytes of "module.name": a memo could repeat longer ones */
 
 typedef mha_pickle_value value;
 
@@ -341,15 +343,29 @@ static mha_status read_memo(machine *m, uint8_t op, size_t *memoized, bool *take
 /* ---- names and calls --------------------------------------------------------------------------
  */
 
-/* Modules that run, load or fetch things. What merely is unknown stays data. */
-static bool is_dangerous(const char *module)
+/* Types of Python that hold data: defaultdict(list) names one. */
+static bool is_plain_type(const char *name)
 {
+    static const char *const types[] = {"bool",  "bytearray", "bytes", "complex", "dict",
+                                        "float", "frozenset", "int",   "list",    "object",
+                                        "range", "set",       "slice", "str",     "tuple"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Modules that run, load or fetch things. What merely is unknown stays data. */
+static bool is_dangerous(const char *module, const char *name)
+{
+    if (strcmp(module, "builtins") == 0 || strcmp(module, "__builtin__") == 0)
+        return !is_plain_type(name);
     static const char *const modules[] = {
-        "__builtin__", "asyncio",  "bdb",    "builtins",  "code", "commands",
-        "ctypes",      "dill",     "imp",    "importlib", "io",   "multiprocessing",
-        "nt",          "os",       "pdb",    "pickle",    "pip",  "posix",
-        "pty",         "runpy",    "shutil", "socket",    "ssl",  "subprocess",
-        "sys",         "tempfile", "urllib", "webbrowser"};
+        "asyncio", "bdb",       "code", "commands",        "ctypes", "dill",
+        "imp",     "importlib", "io",   "multiprocessing", "nt",     "os",
+        "pdb",     "pickle",    "pip",  "posix",           "pty",    "runpy",
+        "shutil",  "socket",    "ssl",  "subprocess",      "sys",    "tempfile",
+        "urllib",  "webbrowser"};
     size_t n = strcspn(module, ".");
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         if (strlen(modules[i]) == n && memcmp(modules[i], module, n) == 0)
@@ -361,13 +377,15 @@ static mha_status push_global(machine *m, const char *module, const char *name, 
 {
     value *v = NULL;
     char *text = NULL;
-    bool set = strcmp(name, "set") == 0 || strcmp(name, "frozenset") == 0;
-    if (is_dangerous(module) && !set)
+    size_t n = strlen(module), k = strlen(name);
+    if (n + k + 1 > GLOBAL_MAX)
+        return broken(m, "a name of a module that is longer than 255 bytes", err);
+    /* Protocol 4 also walks into modules: torch, "os.system". */
+    if (is_dangerous(module, name) || (strchr(name, '.') && is_dangerous(name, "")))
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
                         "%s: names %.100s.%.100s, for which a checkpoint has no use: nothing of it "
                         "was run, do not load it elsewhere",
                         m->c->file, module, name);
-    size_t n = strlen(module), k = strlen(name);
     MHA_TRY(mha_arena_alloc((void **)&text, &m->p->arena, n + k + 2, 1, err));
     memcpy(text, module, n);
     text[n] = '.';
@@ -510,5 +528,6 @@ bool mha_pickle_is_call(const mha_pickle_value *v, const char *name, size_t leas
 
 bool mha_pickle_is_name(const mha_pickle_value *v)
 {
-    return v->kind == MHA_PICKLE_TEXT && strlen(v->text) == v->length;
+    return v->kind == MHA_PICKLE_TEXT && v->length <= MHA_PICKLE_NAME_MAX &&
+           strlen(v->text) == v->length && mha_utf8_valid(v->text, v->length);
 }

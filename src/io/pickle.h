@@ -11,6 +11,8 @@
 #include "io/cursor.h"
 #include <stdbool.h>
 
+#define MHA_PICKLE_NAME_MAX 4096
+
 typedef enum mha_pickle_kind {
     MHA_PICKLE_NONE = 0,
     MHA_PICKLE_BOOL,
@@ -54,7 +56,8 @@ void mha_pickle_release(mha_pickle *p);
 
 /* true for a call of this name; *args = its arguments. */
 bool mha_pickle_is_call(const mha_pickle_value *v, const char *name, size_t least_args);
-/* true for text that has no NUL in it. */
+/* true for valid text of at most MHA_PICKLE_NAME_MAX bytes that has no NUL in it. The bound is
+ * also one on time: a memo can name one long text a million times. */
 bool mha_pickle_is_name(const mha_pickle_value *v);
 
 #endif

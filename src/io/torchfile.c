@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRAPPERS_MAX 8 /* calls around the one that makes a tensor */
-#define PICKLE_MAX   ((uint64_t)1 << 30)
+#define WRAPPERS_MAX 8   /* calls around the one that makes a tensor */
+#define KEY_MAX      255 /* bytes in the key of a storage, of which there are digits */
 
 typedef mha_pickle_value value;
 
@@ -25,12 +25,14 @@ typedef struct reader {
     uint32_t file_index;
     mha_tensor_list *list;
     mha_pickle pickle;
-    mha_zip zip;           /* of the zip form */
-    const char *root;      /* with its slash; of the zip form */
-    storage *storages;     /* of the older form */
-    mha_pickle keys;       /* theirs */
-    mha_map storage_of;    /* key → index in storages */
-    uint64_t copied, size; /* bytes: gathered so far, of the file */
+    mha_zip zip;        /* of the zip form */
+    const char *root;   /* with its slash; of the zip form */
+    storage *storages;  /* of the older form */
+    mha_pickle keys;    /* theirs */
+    mha_map storage_of; /* key → index in storages */
+    /* Bytes: gathered so far, in the names so far, of the file. Pickles can name one thing any
+     * number of times, so that neither may exceed the file. */
+    uint64_t copied, named, size;
 } reader;
 
 /* ---- types ------------------------------------------------------------------------------------
@@ -45,7 +47,8 @@ static const struct {
              {"torch.ShortStorage", MHA_I16},     {"torch.CharStorage", MHA_I8},
              {"torch.ByteStorage", MHA_U8},       {"torch.BoolStorage", MHA_BOOL}};
 
-/* A storage by its persistent id: ('storage', type, key, place, elements, …). */
+/* A storage by its persistent id: ('storage', type, key, place, elements), in the older form also
+ * (key, offset, elements) of a view, or None. */
 typedef struct storage_id {
     mha_dtype type;
     const char *key;
@@ -57,12 +60,18 @@ static mha_status id_read(const reader *r, const value *v, storage_id *out, mha_
     const value *id = v->kind == MHA_PICKLE_PERSISTENT ? v->items[0] : NULL;
     if (id == NULL || id->kind != MHA_PICKLE_TUPLE || id->count < 5 ||
         id->items[1]->kind != MHA_PICKLE_GLOBAL || !mha_pickle_is_name(id->items[2]) ||
-        id->items[4]->kind != MHA_PICKLE_INT || id->items[4]->integer < 0)
+        id->items[2]->length > KEY_MAX || id->items[4]->kind != MHA_PICKLE_INT ||
+        id->items[4]->integer < 0)
         return mha_fail(err, MHA_ERR_FORMAT,
                         "%s: a storage is not described as ('storage', type, key, place, elements)",
                         r->file);
     out->key = id->items[2]->text;
     out->elements = (uint64_t)id->items[4]->integer;
+    if (id->count > 5 && id->items[5]->kind != MHA_PICKLE_NONE)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "%s: storage \"%.100s\" is named by a view of it, as PyTorch did before "
+                        "0.4; save it again",
+                        r->file, out->key);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i].name, id->items[1]->text) == 0) {
             out->type = types[i].type;
@@ -271,18 +280,49 @@ static bool has_tensors(const value *dict)
     return false;
 }
 
+/* The value of a key, the last one as in Python; NULL: it is not there. */
+static const value *dict_find(const value *dict, const char *key)
+{
+    size_t n = strlen(key);
+    for (size_t i = dict->count / 2; i-- > 0;) {
+        const value *k = dict->items[2 * i];
+        if (k->kind == MHA_PICKLE_TEXT && k->length == n && memcmp(k->text, key, n) == 0)
+            return dict->items[2 * i + 1];
+    }
+    return NULL;
+}
+
+/* A wrapper may hold tensors of its own, the state of a random generator: it is asked for what it
+ * wraps first. */
 static const value *find_weights(const value *root)
 {
     static const char *const keys[] = {"state_dict", "model", "model_state_dict", "module", "net",
                                        "params",     "ema"};
-    if (!is_dict(root) || has_tensors(root))
-        return is_dict(root) ? root : NULL;
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        for (size_t i = 0; i + 1 < root->count; i += 2)
-            if (mha_pickle_is_name(root->items[i]) && strcmp(root->items[i]->text, keys[k]) == 0 &&
-                is_dict(root->items[i + 1]) && has_tensors(root->items[i + 1]))
-                return root->items[i + 1];
-    return NULL;
+    if (!is_dict(root))
+        return NULL;
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        const value *inner = dict_find(root, keys[k]);
+        if (inner != NULL && is_dict(inner) && has_tensors(inner))
+            return inner;
+    }
+    return has_tensors(root) ? root : NULL;
+}
+
+static mha_status name_read(reader *r, mha_tensor *t, const value *key, mha_err *err)
+{
+    char *copy = NULL;
+    if (!mha_pickle_is_name(key) || key->length == 0 || key->length > MHA_TENSOR_NAME_MAX)
+        return mha_fail(err, MHA_ERR_FORMAT, "%s: a tensor whose name is not text of 1 to %d bytes",
+                        r->file, MHA_TENSOR_NAME_MAX);
+    r->named += key->length;
+    if (r->named > r->size)
+        return mha_fail(err, MHA_ERR_LIMIT,
+                        "%s: the names of tensors take more bytes than the file"
+                        " has",
+                        r->file);
+    MHA_TRY(mha_arena_strdup(&copy, &r->list->names, key->text, err));
+    t->name = copy;
+    return MHA_OK;
 }
 
 static mha_status weights_read(reader *r, uint64_t max_tensors, mha_err *err)
@@ -298,19 +338,13 @@ static mha_status weights_read(reader *r, uint64_t max_tensors, mha_err *err)
     mha_tensor *first = r->list->items + r->list->count;
     size_t n = 0;
     for (size_t i = 0; i + 1 < dict->count; i += 2) {
-        const value *key = dict->items[i], *args = NULL;
+        const value *args = NULL;
         const value *callee = tensor_call(dict->items[i + 1], &args);
         if (!makes_tensor(callee))
             continue;
-        if (!mha_pickle_is_name(key) || key->length == 0 || key->length > MHA_TENSOR_NAME_MAX)
-            return mha_fail(err, MHA_ERR_FORMAT,
-                            "%s: a tensor whose name is not text of 1 to %d bytes", r->file,
-                            MHA_TENSOR_NAME_MAX);
         mha_tensor *t = &first[n++];
-        char *copy = NULL;
         *t = (mha_tensor){0};
-        MHA_TRY(mha_arena_strdup(&copy, &r->list->names, key->text, err));
-        t->name = copy;
+        MHA_TRY(name_read(r, t, dict->items[i], err));
         MHA_TRY(tensor_read(r, t, callee, args, err));
     }
     r->list->count += n;
@@ -344,7 +378,7 @@ static mha_status order_check(const reader *r, mha_err *err)
 static mha_status read_zip(reader *r, const unsigned char *data, size_t size, mha_err *err)
 {
     const unsigned char *bytes = NULL;
-    void *owned = NULL;
+    void *owned = NULL; /* of packed entries, which are refused */
     char *root = NULL;
     MHA_TRY(mha_zip_open(&r->zip, data, size, r->file, err));
     const mha_zip_entry *pickle = find_suffix(&r->zip, "/data.pkl");
@@ -354,15 +388,17 @@ static mha_status read_zip(reader *r, const unsigned char *data, size_t size, mh
         return mha_fail(err, MHA_ERR_UNSUPPORTED,
                         "%s: a TorchScript archive, which is a program; save model.state_dict()",
                         r->file);
+    if (pickle->deflated)
+        return mha_fail(err, MHA_ERR_UNSUPPORTED,
+                        "%s: \"%.100s\" is compressed, which torch.save never does", r->file,
+                        pickle->name);
     MHA_TRY(order_check(r, err));
     MHA_TRY(mha_arena_strndup(&root, &r->zip.names, pickle->name,
                               strlen(pickle->name) - strlen("data.pkl"), err));
     r->root = root;
-    MHA_TRY(mha_zip_read(pickle, &bytes, &owned, PICKLE_MAX, r->file, err));
+    MHA_TRY(mha_zip_read(pickle, &bytes, &owned, UINT64_MAX, r->file, err));
     mha_cursor c = {.data = bytes, .size = (size_t)pickle->size, .file = r->file};
-    mha_status status = mha_pickle_read(&r->pickle, &c, err);
-    mha_free(owned);
-    return status;
+    return mha_pickle_read(&r->pickle, &c, err);
 }
 
 /* ---- the older form ---------------------------------------------------------------------------

@@ -160,7 +160,12 @@ static void test_what_is_not_a_model(void **state)
     refused(*state, MHA_ERR_FORMAT, "config.json is missing");
     remove(tempdir_path(state, "pytorch_model.bin"));
     put_text(state, "adapter_model.safetensors", "x");
-    refused(*state, MHA_ERR_UNSUPPORTED, "only an adapter");
+    refused(*state, MHA_ERR_UNSUPPORTED, "only an adapter (adapter_model.safetensors)");
+    remove(tempdir_path(state, "adapter_model.safetensors"));
+    put_text(state, "adapter_model.bin", "x");
+    refused(*state, MHA_ERR_UNSUPPORTED, "only an adapter (adapter_model.bin)");
+    put_text(state, "my.pt", "x");
+    refused(tempdir_path(state, "my.pt"), MHA_ERR_UNSUPPORTED, "give the directory that holds it");
     const char *file = put(state, "model.safetensors", "j|{}|");
     refused(*state, MHA_ERR_FORMAT, "config.json is missing");
     refused(file, MHA_ERR_UNSUPPORTED, "give the directory");
