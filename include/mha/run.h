@@ -59,6 +59,10 @@ typedef struct mha_document {
     const int32_t *target_ids; /* [target_n] what a decoder with memory is fed, NULL: none */
     size_t target_n;
     const uint8_t *target_special;
+    /* So many of the last tokens of a decoder's side were generated: they are fed one by one behind
+     * a key/value cache, as generation does it. Watched can be PATTERN, SCORES and STATS then; a
+     * row's block ends at the keys that there were. 0: all at once. */
+    size_t generated;
     const struct mha_graph *graph; /* mha/input.h; then n is its nodes, and nobody reads ids */
     const float *gates;   /* [A, H] by attention step (order of mha_model_info.attn) and head: z of
                              each   head becomes gate·z + (1 − gate)·fill. NULL: all 1. H is the

@@ -2,6 +2,7 @@
  * no more memory than its picture. */
 #include "base/fail.h"
 #include "base/mem.h"
+#include "cli/answers.h"
 #include "cli/figure.h"
 #include "cli/labels.h"
 #include "cli/netmap.h"
@@ -316,6 +317,7 @@ static mha_status heatmap_run(heatmap *h, mha_err *err)
                         "heatmap draws one document and these are %zu; --max-docs 1 takes the "
                         "first",
                         cli->inputs.given);
+    MHA_TRY(mha_inputs_write_on(cli, err));
     if (cli->inputs.documents[0].graph)
         return mha_netmap_run(cli, &h->out, &h->chart, err);
     MHA_TRY(prepare(h, err));

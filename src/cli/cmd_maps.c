@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/mem.h"
 #include "base/outfile.h"
+#include "cli/answers.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
 #include "cli/select.h"
@@ -248,6 +249,7 @@ static mha_status maps_write(maps *m, mha_err *err)
 {
     mha_cli *cli = m->cli;
     MHA_TRY(mha_open_inputs(cli, err));
+    MHA_TRY(mha_inputs_write_on(cli, err));
     if (cli->inputs.given > 1 && !m->out.directory)
         return mha_fail(err, MHA_ERR_ARG, "%zu documents need a directory: -o DIR/",
                         cli->inputs.given);

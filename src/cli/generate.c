@@ -183,3 +183,75 @@ mha_status mha_answer_generate(mha_table **t, mha_cli *cli, mha_err *err)
     generator_release(&g);
     return status;
 }
+
+/* ---- documents that go on ---------------------------------------------------------------------
+ */
+
+static mha_status array_extend(void *array, size_t old, size_t count, size_t size, mha_err *err)
+{
+    void **p = array;
+    return *p || old == 0 ? mha_grow(p, old, count, size, err) : MHA_OK;
+}
+
+/* New tokens stand in no text, and each is a word of its own. */
+static mha_status tokens_add(mha_tokens *t, const int32_t *ids, size_t n, mha_err *err)
+{
+    size_t old = t->n, all = old + n;
+    MHA_TRY(array_extend(&t->id, old, all, sizeof *t->id, err));
+    MHA_TRY(array_extend(&t->start, old, all, sizeof *t->start, err));
+    MHA_TRY(array_extend(&t->end, old, all, sizeof *t->end, err));
+    MHA_TRY(array_extend(&t->word, old, all, sizeof *t->word, err));
+    MHA_TRY(array_extend(&t->special, old, all, sizeof *t->special, err));
+    MHA_TRY(array_extend(&t->type, old, all, sizeof *t->type, err));
+    int32_t word = -1;
+    for (size_t i = 0; t->word && i < old; i++)
+        word = t->word[i] > word ? t->word[i] : word;
+    for (size_t i = 0; i < n; i++) {
+        t->id[old + i] = ids[i];
+        if (t->word)
+            t->word[old + i] = word + 1 + (int32_t)i;
+    }
+    t->n = t->capacity = all;
+    return MHA_OK;
+}
+
+/* A decoder with memory writes behind its target, which starts as generation does. */
+static mha_status document_extend(generator *g, size_t i, mha_err *err)
+{
+    mha_input *in = &g->cli->inputs.items[i];
+    bool target = g->cli->info->head == MHA_HEAD_TARGET;
+    int32_t start;
+    mha_document d = mha_inputs_complete(g->cli, i, &start);
+    prompt_complete(g, &d, g->cli->inputs.documents[i].target_n > 0);
+    if (target && !in->has_target)
+        MHA_TRY(tokens_add(&in->target, d.target_ids, d.target_n, err));
+    in->has_target = target;
+    MHA_TRY(document_write(g, i, err));
+    MHA_TRY(tokens_add(target ? &in->target : &in->source, g->new_ids, g->n, err));
+    g->cli->inputs.documents[i] = mha_input_document(in);
+    g->cli->inputs.documents[i].generated = g->n;
+    g->cli->inputs.tokens += g->n;
+    return MHA_OK;
+}
+
+mha_status mha_inputs_write_on(mha_cli *cli, mha_err *err)
+{
+    generator g = {.cli = cli, .beams = 1, .sampling = {.temperature = 1}};
+    if (!mha_args_has(&cli->args, MHA_OPT_GENERATE)) {
+        if (mha_args_has(&cli->args, MHA_OPT_SAMPLE) ||
+            mha_args_has(&cli->args, MHA_OPT_TEMPERATURE))
+            return mha_fail(err, MHA_ERR_ARG, "--sample and --temperature need --generate N");
+        return MHA_OK;
+    }
+    if (cli->info->head != MHA_HEAD_NEXT && cli->info->head != MHA_HEAD_TARGET)
+        return mha_cannot(cli, err, "the model does not generate: its read-out is %s",
+                          cli->info->head_name);
+    mha_status status = generator_open(&g, cli, err);
+    mha_progress_start(&cli->bar, "generate");
+    for (size_t i = 0; i < cli->inputs.count && status == MHA_OK; i++)
+        status = document_extend(&g, i, err);
+    cli->inputs.targets = cli->info->head == MHA_HEAD_TARGET;
+    mha_progress_end(&cli->bar);
+    generator_release(&g);
+    return status;
+}

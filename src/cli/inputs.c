@@ -302,7 +302,7 @@ static mha_status global_mark(const mha_cli *cli, mha_input *in, mha_err *err)
     return MHA_OK;
 }
 
-static mha_document input_document(const mha_input *in)
+mha_document mha_input_document(const mha_input *in)
 {
     mha_document d = {.ids = in->source.id,
                       .n = in->source.n,
@@ -346,7 +346,7 @@ static mha_status input_add(mha_inputs *all, mha_cli *cli, mha_source *s, size_t
         status = target_shifted(cli, &in, &own);
     if (status == MHA_OK)
         status = global_mark(cli, &in, &own);
-    mha_document d = input_document(&in);
+    mha_document d = mha_input_document(&in);
     if (status == MHA_OK)
         status = mha_engine_check(cli->engine, &d, &own);
     if (status == MHA_OK) {

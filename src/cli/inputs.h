@@ -42,6 +42,8 @@ mha_status mha_inputs_load(mha_cli *cli, mha_err *err);
 /* The documents of one more file into `all`, under the same options and with the same notes.
  * Release `all` in any case. */
 mha_status mha_inputs_load_file(mha_inputs *all, mha_cli *cli, const char *path, mha_err *err);
+/* The document as the engine takes it; borrowed from the input. */
+mha_document mha_input_document(const mha_input *in);
 /* Document i; a decoder that reads an encoder starts from its start token when there is no target.
  * *start is the caller's room for that token. */
 mha_document mha_inputs_complete(const mha_cli *cli, size_t i, int32_t *start);

@@ -66,13 +66,13 @@ const mha_option mha_options[MHA_OPT_COUNT] = {
     {MHA_OPT_HASH, MHA_GROUP_COMMAND, INFO, "--hash", NULL, NULL,
      "SHA-256 of the whole files; reads all of them"},
 
-    {MHA_OPT_GENERATE, MHA_GROUP_COMMAND, RUN, "--generate", "N", NULL,
-     "writes up to N new tokens, greedily unless --sample"},
+    {MHA_OPT_GENERATE, MHA_GROUP_COMMAND, RUN | MAPS | HEATMAP, "--generate", "N", NULL,
+     "writes up to N new tokens, greedily unless --sample; maps, heatmap: their attention"},
     {MHA_OPT_BEAM, MHA_GROUP_COMMAND, RUN, "--beam", "B", "1",
      "beam search: looks for the likeliest whole text among B that grow side by side"},
-    {MHA_OPT_SAMPLE, MHA_GROUP_COMMAND, RUN, "--sample", NULL, NULL,
+    {MHA_OPT_SAMPLE, MHA_GROUP_COMMAND, RUN | MAPS | HEATMAP, "--sample", NULL, NULL,
      "draws each new token; see --temperature, --top, --seed"},
-    {MHA_OPT_TEMPERATURE, MHA_GROUP_COMMAND, RUN, "--temperature", "X", "1",
+    {MHA_OPT_TEMPERATURE, MHA_GROUP_COMMAND, RUN | MAPS | HEATMAP, "--temperature", "X", "1",
      "divides the logits before drawing"},
     {MHA_OPT_TOP, MHA_GROUP_COMMAND, RUN | TABLES | ATTRIB, "--top", "K", NULL,
      "run: answers shown (10), or tokens drawn from (all); tables: only the first K rows; "

@@ -46,10 +46,11 @@ static mha_status deliver(const block *b, mha_site site, const float *data, size
                      .layer = t->layer,
                      .head = b->head,
                      .document = t->f->first_document + b->doc,
-                     .first = b->first,
+                     .first = t->queries->past + b->first,
                      .rows = b->rows,
                      .cols = cols,
-                     .total_rows = t->queries->offset[b->doc + 1] - t->queries->offset[b->doc],
+                     .total_rows = t->queries->past + t->queries->offset[b->doc + 1] -
+                                   t->queries->offset[b->doc],
                      .data = data,
                      .stride = stride,
                      .stats = b->stats};

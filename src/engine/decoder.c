@@ -15,7 +15,11 @@ struct mha_decoder {
     mha_document doc; /* the ids of the encoder, or of the prompt and then of one step */
     int32_t *fed;     /* [capacity] all tokens so far */
     mha_plan plan;
+    const mha_watch *watch; /* who sees the attention of its rows */
+    size_t document;        /* their number in the run */
 };
+
+static const mha_watch nobody;
 
 /* Floats of a row of an attention step's cache; 0 where it has none: an encoder in front runs
  * once. */
@@ -32,14 +36,13 @@ static size_t cache_rows(const mha_decoder *d, const mha_attn_info *a)
 /* The pass over the prompt is the largest; the cache stands beside it. */
 static mha_status check_memory(const mha_decoder *d, mha_err *err)
 {
-    static const mha_watch nobody;
     const mha_model_info *info = &d->e->model->info;
     mha_plan plan = d->plan;
     uint64_t floats = info->vocab;
     for (size_t i = 0; i < info->attn_count; i++)
         floats +=
             2 * (uint64_t)cache_rows(d, &info->attn[i]) * (uint64_t)cache_width(&info->attn[i]);
-    MHA_TRY(mha_plan_cost(&plan, d->e, &nobody, &d->doc, 1, err));
+    MHA_TRY(mha_plan_cost(&plan, d->e, d->watch, &d->doc, 1, err));
     return mha_plan_check(d->e, plan.info.bytes + floats * sizeof(float), err);
 }
 
@@ -68,12 +71,12 @@ static mha_status make_cache(mha_decoder *d, mha_err *err)
 static mha_status advance(mha_decoder *d, bool first, mha_err *err)
 {
     const struct mha_model *m = d->e->model;
-    mha_watch watch = {NULL, 0};
     size_t last = m->stack_count - 1;
     mha_forward f = {.e = d->e,
                      .m = m,
                      .k = d->e->kernels,
-                     .watch = &watch,
+                     .watch = d->watch,
+                     .first_document = d->document,
                      .plan = &d->plan,
                      .docs = &d->doc,
                      .doc_count = 1,
@@ -91,8 +94,9 @@ static mha_status advance(mha_decoder *d, bool first, mha_err *err)
     return st;
 }
 
-mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document *prompt,
-                           size_t capacity, mha_err *err)
+static mha_status decoder_make(mha_decoder **out, mha_engine *e, const mha_document *prompt,
+                               size_t capacity, const mha_watch *watch, size_t document,
+                               mha_err *err)
 {
     const struct mha_model *m = e->model;
     size_t last = m->stack_count - 1;
@@ -114,11 +118,12 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
     mha_decoder *d = p;
     d->e = e;
     d->capacity = capacity;
+    d->watch = watch;
+    d->document = document;
     d->source = mha_side_tokens(m, prompt, 0);
     d->doc = *prompt;
     const int32_t *ids = last == 1 ? prompt->target_ids : prompt->ids;
-    mha_watch nobody = {NULL, 0};
-    mha_plan_make(&d->plan, m, &nobody, true);
+    mha_plan_make(&d->plan, m, watch, true);
     mha_status st = check_memory(d, err);
     if (st == MHA_OK)
         st = make_cache(d, err);
@@ -135,6 +140,12 @@ mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document 
     }
     *out = d;
     return MHA_OK;
+}
+
+mha_status mha_decoder_new(mha_decoder **out, mha_engine *e, const mha_document *prompt,
+                           size_t capacity, mha_err *err)
+{
+    return decoder_make(out, e, prompt, capacity, &nobody, 0, err);
 }
 
 void mha_decoder_free(mha_decoder *d)
@@ -233,4 +244,46 @@ mha_status mha_decoder_step(mha_decoder *d, int32_t id, mha_err *err)
         d->doc.special = NULL;
     }
     return advance(d, false, err);
+}
+
+/* ---- generation once more, watched ------------------------------------------------------------
+ */
+
+static mha_status replay_check(const mha_engine *e, const mha_document *doc, const mha_watch *watch,
+                               mha_err *err)
+{
+    const uint32_t taken = mha_site_bit(MHA_SITE_PATTERN) | mha_site_bit(MHA_SITE_SCORES) |
+                           mha_site_bit(MHA_SITE_STATS);
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->probes[i]->sites & ~taken)
+            return mha_fail(err, MHA_ERR_ARG,
+                            "of generated tokens attention alone can be watched: its pattern, its "
+                            "scores and their statistics");
+    if (doc->generated >= mha_side_tokens(e->model, doc, e->model->stack_count - 1))
+        return mha_fail(err, MHA_ERR_ARG, "generation starts from at least one token");
+    return MHA_OK;
+}
+
+mha_status mha_decoder_replay(mha_engine *e, const mha_document *doc, size_t number,
+                              const mha_watch *watch, mha_err *err)
+{
+    bool target = e->model->stack_count == 2;
+    mha_document prompt = *doc;
+    mha_decoder *d;
+    MHA_TRY(replay_check(e, doc, watch, err));
+    prompt.generated = 0;
+    *(target ? &prompt.target_n : &prompt.n) -= doc->generated;
+    size_t first = target ? prompt.target_n : prompt.n, end = first + doc->generated;
+    MHA_TRY(decoder_make(&d, e, &prompt, end, watch, number, err));
+    mha_status st = MHA_OK;
+    for (size_t i = first; i < end && st == MHA_OK; i++) {
+        if (keys_change(d)) /* rows before it were seen as they are not any more */
+            st = mha_fail(err, MHA_ERR_UNSUPPORTED,
+                          "the text grows past %zu tokens, where its rotary frequencies change",
+                          d->past);
+        else
+            st = mha_decoder_step(d, target ? doc->target_ids[i] : doc->ids[i], err);
+    }
+    mha_decoder_free(d);
+    return st;
 }

@@ -215,6 +215,10 @@ mha_status mha_engine_run(mha_engine *e, const mha_document *docs, size_t count,
     double done = 0, total = mha_plan_work(&p, e->model, docs, count);
     for (size_t first = 0, n; first < count; first += n) {
         n = mha_batch_count(docs, count, first, MHA_BATCH_TOKENS);
+        if (docs[first].generated > 0) {
+            MHA_TRY(mha_decoder_replay(e, &docs[first], first, &watch, err));
+            continue;
+        }
         mha_forward f = {.e = e,
                          .m = e->model,
                          .k = e->kernels,

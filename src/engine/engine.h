@@ -310,6 +310,9 @@ size_t mha_conv_chunk(const mha_conv_args *a, size_t rows);
 /* Rows of the longest document. */
 size_t mha_rows_longest(const mha_rows *rows);
 
+/* Runs a document of which tokens were generated, step by step; `number`: its place in the run. */
+mha_status mha_decoder_replay(mha_engine *e, const mha_document *doc, size_t number,
+                              const mha_watch *watch, mha_err *err);
 /* Calls task(f, …) for row ranges of MHA_BLOCK_ROWS rows in parallel. */
 typedef struct mha_row_range {
     size_t first, count;

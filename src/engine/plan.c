@@ -13,10 +13,12 @@ size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, siz
     size_t tokens = 0, n = 0;
     for (size_t d = first; d < count; d++) {
         size_t most = docs[d].n > docs[d].target_n ? docs[d].n : docs[d].target_n;
-        if (n > 0 && tokens + most > limit)
+        if (n > 0 && (tokens + most > limit || docs[d].generated > 0))
             break;
         tokens += most;
         n++;
+        if (docs[d].generated > 0) /* a run of its own */
+            break;
     }
     return n;
 }

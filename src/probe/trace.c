@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "probe/watch.h"
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- before the run --------------------------------------------------------------------------
@@ -108,10 +109,14 @@ static bool wants(void *context, mha_site site, mha_stack_id stack, mha_kind kin
     }
 }
 
+/* Rows of a generation end at the keys that there were; behind them weights are 0. */
 static void copy_rows(const mha_block *block, size_t cols, float *out)
 {
-    for (size_t r = 0; r < block->rows; r++)
-        memcpy(out + r * cols, block->data + r * block->stride, cols * sizeof *out);
+    for (size_t r = 0; r < block->rows; r++) {
+        memcpy(out + r * cols, block->data + r * block->stride, block->cols * sizeof *out);
+        for (size_t c = block->cols; c < cols; c++)
+            out[r * cols + c] = block->site == MHA_SITE_SCORES ? -INFINITY : 0;
+    }
 }
 
 /* A row of cells goes to its head's map; out is the document's array. */
@@ -150,8 +155,9 @@ static int deliver(void *context, const mha_block *block, size_t worker)
         out += head_number(t, block) * a->shape[1];
     if (block->site == MHA_SITE_PATTERN && t->reads)
         return mha_reader_add(&t->reader, block, row_done, out);
-    assert(block->cols == a->shape[a->dims - 1]);
-    copy_rows(block, block->cols, out + block->first * block->cols);
+    size_t cols = a->shape[a->dims - 1];
+    assert(block->cols <= cols);
+    copy_rows(block, cols, out + block->first * cols);
     return 0;
 }
 
