@@ -234,7 +234,7 @@ static mha_status write_end(mha_npz_writer *w, uint64_t directory, mha_err *err)
 void mha_npz_writer_init(mha_npz_writer *w, mha_outfile *file)
 {
     /* Standard output may be a pipe, or a file to which everything is appended. */
-    *w = (mha_npz_writer){.file = file, .streamed = strcmp(file->path, "-") == 0};
+    *w = (mha_npz_writer){.file = file, .streamed = file->stream == stdout};
 }
 
 void mha_npz_writer_release(mha_npz_writer *w)

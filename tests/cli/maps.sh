@@ -24,7 +24,7 @@ echo "== one array"
 echo
 "$MHA" maps "$models/gpt2-lm" --ids 2,7,8 -o two.npy
 echo "== standard output, and a pipe"
-"$MHA" maps "$models/gpt2-lm" --ids 2,7,8 -o - --format npz >pipe.npz && list pipe.npz
+"$MHA" maps "$models/gpt2-lm" --ids 2,7,8 -o - --format npz | cat >pipe.npz && list pipe.npz
 echo "== several documents"
 "$MHA" maps "$models/gpt2-lm" --ids '2,7;2,99;7,8' -o many/ && ls many
 "$MHA" maps "$models/gpt2-lm" --ids '2,7;7,8' -o many/
