@@ -203,6 +203,9 @@ static mha_status read_constant(machine *m, uint8_t op, bool *taken, mha_err *er
         return read_text(m, MHA_PICKLE_BYTES, 1, err);
     case 'B': /* BINBYTES */
         return read_text(m, MHA_PICKLE_BYTES, 4, err);
+    case 0x8e: /* BINBYTES8, BYTEARRAY8 */
+    case 0x96:
+        return read_text(m, MHA_PICKLE_BYTES, 8, err);
     default:
         *taken = false;
         return MHA_OK;
@@ -266,6 +269,7 @@ static mha_status read_container(machine *m, uint8_t op, bool *taken, mha_err *e
     case ')':
         return make_tuple(m, 0, err);
     case 't':
+    case 0x91: /* FROZENSET */
         MHA_TRY(take_marked(m, &first, err));
         return make_tuple(m, m->depth - first, err);
     case 0x85: /* TUPLE1, 2, 3 */

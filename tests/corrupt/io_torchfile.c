@@ -97,6 +97,12 @@ static const corruption rows[] = {
      START "x80027d288c01 t|a| " GOOD "x8c01 t|b| " GLOBAL("builtins", "list") "x8c01 t|c| " GLOBAL(
          "argparse", "Namespace") "x29817d62 x752e " KEYS "q2 f1 f2",
      MHA_OK, ""},
+    {"bytes and sets of later protocols, beside a good tensor",
+     START "x80057d288c01 t|a| " GOOD "x8c01 t|b| x96 q2 t|xy| x8c01 t|c| x8e q1 t|x| "
+           "x8c01 t|d| x284b014b0291 x752e " KEYS "q2 f1 f2",
+     MHA_OK, ""},
+    {"an array of 2^63 bytes", START "x800596 q9223372036854775808", MHA_ERR_FORMAT,
+     "needs 9223372036854775808 bytes, 0 left"},
     {"a name of 300 bytes", START "x8002 t|c| w97,300 x0a t|f| x0a", MHA_ERR_FORMAT,
      "longer than 255 bytes"},
 
