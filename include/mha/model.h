@@ -83,6 +83,7 @@ typedef struct mha_model_info {
     const mha_attn_info *attn; /* [attn_count] every attention step in running order */
     size_t attn_count;
     mha_signal_info signal;
+    uint32_t pair_width; /* numbers that a document gives about each pair of its tokens; 0: none */
     int32_t decoder_start; /* id that a decoder with memory starts from, −1: none */
     int32_t eos;           /* id that ends generation by the config, −1: unknown */
     int32_t pad;           /* −1: unknown */

@@ -50,12 +50,16 @@ typedef struct mha_fill {
 typedef struct mha_document {
     const int32_t *ids; /* [n], n >= 1; not read with features */
     size_t n;
-    const float *features;  /* [channels, height, width] for a model that reads features instead of
-                               ids: n is then mha_model_info.signal.rows */
-    const uint8_t *types;   /* [n] token types, NULL: 0 */
-    const uint8_t *special; /* [n] 1 for special tokens, NULL: unknown */
-    const uint8_t *global;  /* [n] 1 for global tokens, of a model that has some; NULL: its own
-                               choice (none, the first token, or the question) */
+    const float *features; /* [channels, height, width] for a model that reads features instead of
+                              ids: n is then mha_model_info.signal.rows */
+    /* [n, n, C] numbers about token i and token j, for a model that reads some of each pair
+     * (mha_model_info.pair_width); NULL: none. They are the model's own input: nothing norms them.
+     */
+    const float *pair;
+    const uint8_t *types;      /* [n] token types, NULL: 0 */
+    const uint8_t *special;    /* [n] 1 for special tokens, NULL: unknown */
+    const uint8_t *global;     /* [n] 1 for global tokens, of a model that has some; NULL: its own
+                                  choice (none, the first token, or the question) */
     const int32_t *target_ids; /* [target_n] what a decoder with memory is fed, NULL: none */
     size_t target_n;
     const uint8_t *target_special;

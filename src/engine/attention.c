@@ -1,10 +1,11 @@
-/* attention.c: scores → relative terms → softcap → bias → mask → softmax with its statistics →
+/* attention.c: scores → relative terms → softcap → biases → mask → softmax with its statistics →
  * weighted values, for blocks of up to 64 query rows of one head at a time. No T×S array exists:
  * scratch is 64·S a thread, less where the mask hides most of S. */
 #include "engine/attention.h"
 #include "base/fail.h"
 #include "base/mem.h"
 #include "base/turn.h"
+#include "engine/pair.h"
 #include "engine/relative.h"
 #include "kernel/gemm.h"
 #include "probe/row.h"
@@ -78,6 +79,10 @@ static void span_scores(block *b, const mha_span *span, size_t worker)
             kn->softcap(s, n, a->softcap);
         if (b->bias != NULL)
             kn->add(s, mha_bias_row(a, b->bias, T - 1 - (b->first + r)) + span->lo, n);
+        if (a->pair != NULL)
+            mha_pair_add(kn, a, b->head,
+                         mha_pair_of(b->t->f, b->doc, b->first + r, T) + span->lo * a->pair_width,
+                         n, s);
         for (size_t j = 0; span->times > 1 && j < n; j++)
             s[j] += logf((float)span->times);
     }
@@ -147,6 +152,14 @@ static void block_gate(block *b)
     }
 }
 
+/* z as it stands, into what is kept for the reverse pass (NULL: nothing is). */
+static void keep_rows(const block *b, float *kept)
+{
+    size_t K = b->t->a->width, HK = (size_t)b->t->a->heads * K;
+    for (size_t r = 0; kept != NULL && r < b->rows; r++)
+        memcpy(kept + (b->q - b->t->q) + r * HK, b->q + r * HK, K * sizeof(float));
+}
+
 /* z = (e·V)/Σ, written where q was, then gated. `weighed`: s already holds p. */
 static void block_values(block *b, bool weighed)
 {
@@ -160,9 +173,10 @@ static void block_values(block *b, bool weighed)
     }
     for (size_t r = 0; !weighed && r < b->rows; r++)
         f->k->scale(b->q + r * HK, K, b->inverse[r]);
-    if (b->t->z != NULL)
-        for (size_t r = 0; r < b->rows; r++)
-            memcpy(b->t->z + (b->q - b->t->q) + r * HK, b->q + r * HK, K * sizeof(float));
+    keep_rows(b, b->t->opened);
+    for (size_t r = 0; b->t->open != NULL && r < b->rows; r++)
+        f->k->mul(b->q + r * HK, b->t->open + (b->q - b->t->q) + r * HK, K);
+    keep_rows(b, b->t->z);
     block_gate(b);
 }
 
@@ -349,6 +363,7 @@ static mha_status measure(attention_job *j, mha_err *err)
         if (t->a->rel.data != NULL)
             e->multiply_adds += mha_relative_cost(t->a, T, sight.keys);
     }
+    e->multiply_adds += pairs * t->a->heads * t->a->pair_width;
     e->multiply_adds += pairs * t->a->heads * t->a->width * (t->depth == MHA_DEPTH_SCORES ? 1 : 2);
     return MHA_OK;
 }

@@ -18,7 +18,10 @@ typedef struct mha_attention {
     mha_kind kind;
     uint32_t layer, sites; /* bit set of the sites that probes want of this step */
     mha_depth depth;
-    float *z, *lse; /* kept for the reverse pass: z before gates [Nq, H·K], [H, Nq]; or NULL */
+    const float *open; /* [Nq, H·K] the output gate, or NULL */
+    /* Kept for the reverse pass, or NULL: z before the heads' gates [Nq, H·K], and also before the
+     * output gate, [H, Nq]. */
+    float *z, *opened, *lse;
 } mha_attention;
 
 /* Runs all heads over all documents of the batch and delivers STATS, SCORES, PATTERN and Z. */

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/turn.h"
 #include "engine/attention.h"
+#include "engine/pair.h"
 #include "engine/relative.h"
 #include "engine/weights.h"
 #include "kernel/gemm.h"
@@ -27,6 +28,7 @@ typedef struct back_job {
     double *diagonal; /* [threads][T + S] sums of dS by j − i; NULL: not wanted */
     double *table;    /* [documents][buckets, H] */
     double *sinks;    /* [documents][H]; NULL: not wanted */
+    double *pairs;    /* [documents][H, C]; NULL: not wanted */
 } back_job;
 
 typedef struct back_block {
@@ -43,6 +45,7 @@ typedef struct back_block {
     const float *k, *v;        /* at the document's first key */
     float *dk, *dv;
     double *diagonal, *sink; /* where the gradients of the table and of the sink are summed */
+    double *pair;            /* [C] the same of the head's weights of pairs; NULL: not wanted */
 } back_block;
 
 /* ---- sites ------------------------------------------------------------------------------------
@@ -84,6 +87,11 @@ static mha_relative_block relative_of(const back_block *b, const mha_span *span,
                                 b->q,    k,        s + span->at, b->l->width};
 }
 
+static const float *pair_of(const back_block *b, size_t r, const mha_span *span)
+{
+    return mha_pair_of(b->t->f, b->doc, b->first + r, b->T) + span->lo * b->t->a->pair_width;
+}
+
 /* Scores of one span once more, exactly as the forward pass made them. */
 static void span_again(back_block *b, const mha_span *span)
 {
@@ -105,6 +113,8 @@ static void span_again(back_block *b, const mha_span *span)
         }
         if (b->bias != NULL)
             kn->add(s, mha_bias_row(a, b->bias, b->T - 1 - (b->first + r)) + span->lo, n);
+        if (a->pair != NULL)
+            mha_pair_add(kn, a, b->head, pair_of(b, r, span), n, s);
         for (size_t j = 0; span->times > 1 && j < n; j++)
             s[j] += logf((float)span->times);
     }
@@ -206,6 +216,16 @@ static void sum_diagonals(const back_block *b)
     }
 }
 
+static void sum_pairs(const back_block *b)
+{
+    for (size_t k = 0; k < b->l->count; k++) {
+        const mha_span *span = &b->l->spans[k];
+        for (size_t r = 0; r < b->rows; r++)
+            mha_pair_back(b->t->a, pair_of(b, r, span), span->hi - span->lo,
+                          b->ds + r * b->l->width + span->at, b->pair);
+    }
+}
+
 static mha_status block_back(back_block *b, mha_turn *turn, size_t ticket, size_t worker,
                              mha_err *err)
 {
@@ -230,6 +250,8 @@ static mha_status block_back(back_block *b, mha_turn *turn, size_t ticket, size_
         MHA_TRY(deliver(b, MHA_SITE_D_SCORES, worker, err));
     if (b->diagonal != NULL)
         sum_diagonals(b);
+    if (b->pair != NULL)
+        sum_pairs(b);
     for (size_t r = 0; r < b->rows && a->softcap != 0; r++)
         b->t->f->k->mul(b->ds + r * width, b->factor + r * width, width);
     scores_back(b);
@@ -283,30 +305,31 @@ static mha_status head_back(const back_job *j, uint32_t head, size_t d, size_t w
         size_t q = (t->queries->offset[d] + first) * HK + head * K;
         rows = mha_sight_rows(&l.sight, first, left < T - first ? left : T - first);
         bool global = mha_sight_is_global(&l.sight, first);
-        back_block b = {.t = t,
-                        .l = &l,
-                        .head = head,
-                        .doc = d,
-                        .first = first,
-                        .rows = rows,
-                        .worker = worker,
-                        .T = T,
-                        .s = j->s + worker * j->size,
-                        .ds = j->ds + worker * j->size,
-                        .factor = j->factor + worker * j->size,
-                        .bias = bias,
-                        .rel = &j->rel,
-                        .q = t->saved->q + q,
-                        .dz = t->dz + q,
-                        .z = t->saved->z + q,
-                        .lse = t->saved->lse + head * t->queries->total + t->queries->offset[d] +
-                               first,
-                        .k = (global ? t->saved->k_global : t->saved->k) + key,
-                        .v = (global ? t->saved->v_global : t->saved->v) + key,
-                        .dk = (global ? t->dk_global : t->dk) + key,
-                        .dv = (global ? t->dv_global : t->dv) + key,
-                        .diagonal = diagonal,
-                        .sink = j->sinks != NULL ? j->sinks + d * a->heads + head : NULL};
+        back_block b = {
+            .t = t,
+            .l = &l,
+            .head = head,
+            .doc = d,
+            .first = first,
+            .rows = rows,
+            .worker = worker,
+            .T = T,
+            .s = j->s + worker * j->size,
+            .ds = j->ds + worker * j->size,
+            .factor = j->factor + worker * j->size,
+            .bias = bias,
+            .rel = &j->rel,
+            .q = t->saved->q + q,
+            .dz = t->dz + q,
+            .z = (t->saved->opened != NULL ? t->saved->opened : t->saved->z) + q,
+            .lse = t->saved->lse + head * t->queries->total + t->queries->offset[d] + first,
+            .k = (global ? t->saved->k_global : t->saved->k) + key,
+            .v = (global ? t->saved->v_global : t->saved->v) + key,
+            .dk = (global ? t->dk_global : t->dk) + key,
+            .dv = (global ? t->dv_global : t->dv) + key,
+            .diagonal = diagonal,
+            .sink = j->sinks != NULL ? j->sinks + d * a->heads + head : NULL,
+            .pair = j->pairs != NULL ? j->pairs + (d * a->heads + head) * a->pair_width : NULL};
         MHA_TRY(block_back(&b, j->turn != NULL ? &j->turn[g] : NULL, d, worker, err));
     }
     if (diagonal != NULL)
@@ -392,8 +415,22 @@ static mha_status run_tasks(back_job *j, mha_err *err)
     return st;
 }
 
-/* With the gradients of the table of relative positions and of the sinks, when they are wanted:
- * summed for each document by itself, then added document after document. */
+/* What one document adds to the gradients of the table, the sinks and the weights of pairs. */
+static void add_sums(const back_job *j, size_t d)
+{
+    const mha_attention_back *t = j->t;
+    const mha_attn_args *a = t->a;
+    size_t n = (size_t)a->bias_buckets * a->heads, pairs = (size_t)a->heads * a->pair_width;
+    if (j->table != NULL)
+        mha_weights_vector(t->weights, a->bias_table, j->table + d * n, 0, n);
+    if (j->sinks != NULL)
+        mha_weights_vector(t->weights, a->sinks, j->sinks + d * a->heads, 0, a->heads);
+    if (j->pairs != NULL)
+        mha_weights_vector(t->weights, a->pair, j->pairs + d * pairs, 0, pairs);
+}
+
+/* With the gradients of the table of relative positions, of the sinks and of the weights of pairs,
+ * when they are wanted: summed for each document by itself, then added document after document. */
 static mha_status run_sums(back_job *j, mha_err *err)
 {
     const mha_attention_back *t = j->t;
@@ -401,27 +438,24 @@ static mha_status run_sums(back_job *j, mha_err *err)
     size_t n = (size_t)a->bias_buckets * a->heads, docs = t->f->doc_count;
     size_t threads = mha_pool_threads(t->f->e->pool);
     bool table = a->bias == MHA_BIAS_BUCKETS && mha_weights_wants(t->weights, a->bias_table);
-    bool sinks = mha_weights_wants(t->weights, a->sinks);
-    void *p[3] = {NULL, NULL, NULL};
+    const size_t count[] = {table ? threads * j->bias_size : 0, table ? docs * n : 0,
+                            mha_weights_wants(t->weights, a->sinks) ? docs * a->heads : 0,
+                            mha_weights_wants(t->weights, a->pair) ? docs * a->heads * a->pair_width
+                                                                   : 0};
+    enum { SUMS = sizeof count / sizeof *count };
+    void *p[SUMS] = {NULL};
     mha_status st = MHA_OK;
-    if (table)
-        st = mha_alloc(&p[0], threads * j->bias_size, sizeof(double), err);
-    if (st == MHA_OK && table)
-        st = mha_alloc(&p[1], docs * n, sizeof(double), err);
-    if (st == MHA_OK && sinks)
-        st = mha_alloc(&p[2], docs * a->heads, sizeof(double), err);
+    for (size_t i = 0; i < SUMS && st == MHA_OK; i++)
+        st = mha_alloc(&p[i], count[i], sizeof(double), err);
     j->diagonal = p[0];
     j->table = p[1];
     j->sinks = p[2];
+    j->pairs = p[3];
     if (st == MHA_OK)
         st = run_tasks(j, err);
-    for (size_t d = 0; d < docs && st == MHA_OK; d++) {
-        if (table)
-            mha_weights_vector(t->weights, a->bias_table, j->table + d * n, 0, n);
-        if (sinks)
-            mha_weights_vector(t->weights, a->sinks, j->sinks + d * a->heads, 0, a->heads);
-    }
-    for (size_t i = 0; i < 3; i++)
+    for (size_t d = 0; d < docs && st == MHA_OK; d++)
+        add_sums(j, d);
+    for (size_t i = 0; i < SUMS; i++)
         mha_free(p[i]);
     return st;
 }

@@ -141,6 +141,7 @@ static void blocks_cost(cost *c, const attention *t)
         pairs += x.pairs;
     }
     c->multiply_adds += pairs * a->heads * a->width * (c->depth == MHA_DEPTH_SCORES ? 1 : 2);
+    c->multiply_adds += pairs * a->heads * a->pair_width;
     need(c, MHA_SCRATCH_SPANS, c->threads, mha_layout_bytes(spans));
     need_floats(c, MHA_SCRATCH_SCORES, c->threads * floats);
     if (a->bias != MHA_BIAS_NONE)
@@ -183,6 +184,10 @@ static void attn_cost(cost *c, const mha_step *s)
             multiply(c, &a->v, t.keys);
         if (t.globals)
             globals_cost(c, &t);
+        if (a->output_gate.data != NULL && c->depth != MHA_DEPTH_SCORES) {
+            need_floats(c, MHA_SCRATCH_GATE, rows * a->heads * a->width);
+            multiply(c, &a->output_gate, rows);
+        }
         if (a->mask == MHA_MASK_EDGES)
             edges_cost(c, &t);
         else

@@ -147,6 +147,13 @@ static mha_status check(const mha_engine *e, const mha_document *doc, bool needs
     if (doc->graph != NULL)
         return mha_fail(err, MHA_ERR_ARG, "the model reads tokens, not a graph (--graph)");
     MHA_TRY(check_source(e, doc, err));
+    if ((m->info.pair_width > 0) != (doc->pair != NULL))
+        return mha_fail(err, MHA_ERR_ARG,
+                        doc->pair != NULL
+                            ? "the model does not read numbers about pairs of tokens"
+                            : "the model also reads [n, n, %u] numbers about pairs of "
+                              "tokens",
+                        m->info.pair_width);
     for (size_t i = 0; doc->types != NULL && i < doc->n; i++)
         if (doc->types[i] != 0 && doc->types[i] >= m->types)
             return mha_fail(err, MHA_ERR_LIMIT,

@@ -148,10 +148,11 @@ typedef struct mha_saved {
     size_t at, attn;      /* stack and attention step */
     size_t rows, width;   /* of the source register */
     float *x;             /* NORM, ACT: the source; LINEAR, ATTN, MLP: only for weight gradients */
-    float *q, *k, *v, *z; /* ATTN: after norm and rotary; z before gates */
+    float *q, *k, *v, *z; /* ATTN: after norm and rotary; z before the heads' gates */
     float *k_global, *v_global; /* ATTN with global tokens, else NULL */
     float *q_in, *k_in;         /* ATTN with per-head norms: before them */
     float *lse;                 /* ATTN: [H, Nq] log-sum-exp of each row */
+    float *open, *opened;       /* ATTN with an output gate: the gate, and z before it */
     float *up, *gate;           /* MLP: before the activation */
     float *y;                   /* MLP, for the direct pass: what it gave */
 } mha_saved;

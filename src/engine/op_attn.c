@@ -7,6 +7,7 @@
 #include "engine/matmul.h"
 #include "engine/tape.h"
 #include "kernel/gemm.h"
+#include <math.h>
 #include <string.h>
 
 /* ---- norm and rotary of q or k, in place ------------------------------------------------------
@@ -136,6 +137,24 @@ static mha_status make_keys(mha_attention *t, const float *src, size_t ldx, cons
     return project(f, fresh_v, src, ldx, rows->total, &a->v, a->vb, err);
 }
 
+/* The output gate of every number of z: sigmoid(W_g·x + b_g), [Nq, H·K]. */
+static mha_status make_gate(mha_attention *t, const float *src, size_t ldx, mha_err *err)
+{
+    const mha_attn_args *a = t->a;
+    mha_forward *f = t->f;
+    size_t rows = t->queries->total, count = rows * a->heads * a->width;
+    void *p;
+    if (a->output_gate.data == NULL || t->depth == MHA_DEPTH_SCORES)
+        return MHA_OK;
+    MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_GATE, count, sizeof(float), &p, err));
+    float *gate = p;
+    MHA_TRY(project(f, gate, src, ldx, rows, &a->output_gate, a->output_gate_b, err));
+    for (size_t i = 0; i < count; i++)
+        gate[i] = 1 / (1 + expf(-gate[i]));
+    t->open = gate;
+    return MHA_OK;
+}
+
 /* ---- output -----------------------------------------------------------------------------------
  */
 
@@ -212,6 +231,11 @@ static mha_status keep_for_backward(mha_attention *t, const mha_rows *keys, mha_
     MHA_TRY(mha_tape_keep(tape, t->q, N * HK, &s->q, err));
     MHA_TRY(mha_tape_keep(tape, t->k, keys->total * GK, &s->k, err));
     MHA_TRY(mha_tape_keep(tape, t->v, keys->total * GK, &s->v, err));
+    if (t->open != NULL) {
+        MHA_TRY(mha_tape_keep(tape, t->open, N * HK, &s->open, err));
+        MHA_TRY(mha_tape_alloc(tape, N * HK, &s->opened, err));
+        t->opened = s->opened;
+    }
     MHA_TRY(mha_tape_alloc(tape, N * t->a->heads, &s->lse, err));
     t->lse = s->lse;
     return MHA_OK;
@@ -241,6 +265,7 @@ static mha_status run(mha_attention *t, const mha_step *s, const mha_rows *keys,
     MHA_TRY(deliver(t, MHA_SITE_K, t->k, keys, a->kv_heads, a->width, err));
     MHA_TRY(deliver(t, MHA_SITE_V, t->v, keys, a->kv_heads, a->width, err));
     MHA_TRY(mha_globals_project(t, src, D, err));
+    MHA_TRY(make_gate(t, src, D, err));
     MHA_TRY(keep_for_backward(t, keys, err));
     MHA_TRY(a->mask == MHA_MASK_EDGES ? mha_edges_run(t, err) : mha_attention_run(t, err));
     if (t->depth != MHA_DEPTH_FULL && !(t->sites & mha_site_bit(MHA_SITE_HEAD_OUT)))

@@ -18,6 +18,7 @@ typedef struct attn_back {
     uint32_t sites; /* bit set of the sites that probes want of this step */
     mha_attention_back core;
     float *dq_global; /* queries of global tokens, or NULL */
+    float *dgate;     /* [Nq, H·K] of what the output gate's projection gave, or NULL */
 } attn_back;
 
 static mha_status deliver(const attn_back *t, mha_site site, const float *x, const mha_rows *rows,
@@ -86,6 +87,39 @@ static void apply_gates(const attn_back *t, float *x, bool filled)
                     f->k->axpy(at, 1 - gate, fill + (row * H + h) * K, K);
             }
     }
+}
+
+typedef struct open_job {
+    const mha_saved *s;
+    float *dz, *dgate;
+    size_t width; /* H·K */
+} open_job;
+
+/* With y = g⊙z, g = sigmoid(t): dt = dy∘z∘g∘(1 − g), then dz = dy∘g in place. */
+static mha_status open_rows(void *context, mha_row_range range, mha_err *err)
+{
+    (void)err;
+    const open_job *j = context;
+    size_t end = (range.first + range.count) * j->width;
+    for (size_t i = range.first * j->width; i < end; i++) {
+        float g = j->s->open[i];
+        j->dgate[i] = j->dz[i] * j->s->opened[i] * g * (1 - g);
+        j->dz[i] *= g;
+    }
+    return MHA_OK;
+}
+
+static mha_status gate_back(attn_back *t, float *dz, mha_err *err)
+{
+    size_t HK = (size_t)t->a->heads * t->a->width;
+    void *p;
+    if (t->s->open == NULL)
+        return MHA_OK;
+    MHA_TRY(
+        mha_scratch_get(t->b->f->e, MHA_SCRATCH_DGATE, t->s->rows * HK, sizeof(float), &p, err));
+    t->dgate = p;
+    open_job j = {t->s, dz, p, HK};
+    return mha_rows_run(t->b->f, t->s->rows, open_rows, &j, err);
 }
 
 /* dz of the gated z from the step's output, and the gradients of W_O, b_O and the gates. */
@@ -193,6 +227,9 @@ static mha_status project_weights(const attn_back *t, const float *dq, const flo
     const mha_weights *w = t->b->weights;
     const float *x = t->s->x, *from = t->kind == MHA_CROSS ? t->b->f->reg[MHA_E] : x;
     size_t keys = t->keys->total;
+    if (t->dgate != NULL)
+        MHA_TRY(mha_weights_linear(w, &a->output_gate, a->output_gate_b, t->dgate,
+                                   a->output_gate.out, x, a->q.in, t->s->rows, err));
     MHA_TRY(mha_weights_linear(w, &a->q, a->qb, dq, a->q.out, x, a->q.in, t->s->rows, err));
     MHA_TRY(mha_weights_linear(w, &a->k, a->kb, dk, a->k.out, from, a->k.in, keys, err));
     return mha_weights_linear(w, &a->v, a->vb, dv, a->v.out, from, a->v.in, keys, err);
@@ -212,6 +249,9 @@ static mha_status project_back(const attn_back *t, const float *dq, const float 
     float *dx;
     MHA_TRY(mha_backward_into(b, src, t->s->rows, a->q.in, &dx, err));
     MHA_TRY(mha_matmul_back(e, dx, a->q.in, dq, a->q.out, t->s->rows, &a->q, 0, err));
+    if (t->dgate != NULL)
+        MHA_TRY(mha_matmul_back(e, dx, a->q.in, t->dgate, a->output_gate.out, t->s->rows,
+                                &a->output_gate, 1, err));
     if (cross) {
         mha_backward_pass(b, src, dx);
         MHA_TRY(mha_backward_into(b, MHA_E, keys, a->k.in, &dx, err));
@@ -310,6 +350,7 @@ mha_status mha_op_attn_back(mha_backward *b, const mha_saved *s, mha_err *err)
     if (b->stopped && !(t.sites & core_sites))
         return MHA_OK;
     apply_gates(&t, dz, false);
+    MHA_TRY(gate_back(&t, dz, err));
     MHA_TRY(core_back(&t, dz, err));
     return b->stopped ? MHA_OK : source_back(&t, err);
 }

@@ -131,7 +131,8 @@ static uint64_t tape_floats(const struct mha_model *m, const mha_step *s, uint64
         if (direct)
             return rows * a->width * a->heads;
         return source + rows * ((uint64_t)a->width * 2 * (a->heads + a->kv_heads) + a->heads) +
-               (a->q_global.data != NULL ? 2 * rows * a->width * a->heads : 0);
+               (a->q_global.data != NULL ? 2 * rows * a->width * a->heads : 0) +
+               (a->output_gate.data != NULL ? 2 * rows * a->width * a->heads : 0);
     case MHA_OP_MLP:
         if (direct)
             return rows * s->width;

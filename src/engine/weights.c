@@ -34,8 +34,8 @@ static const mha_vector *source_of(const struct mha_model *m, const float *value
 
 /* What of a step has a gradient. */
 typedef struct parts {
-    const mha_weight *matrix[10];
-    const float *vector[20];
+    const mha_weight *matrix[11];
+    const float *vector[22];
 } parts;
 
 static parts parts_of(const mha_step *s)
@@ -55,14 +55,15 @@ static parts parts_of(const mha_step *s)
     case MHA_OP_ATTN:
         return (parts){
             {&a->q, &a->k, &a->v, &a->o, &a->q_global, &a->k_global, &a->v_global, &a->rel,
-             &a->rel_k, &a->rel_q},
-            {a->qb,         a->kb,        a->vb,
-             a->ob,         a->q_norm.w,  a->q_norm.b,
-             a->k_norm.w,   a->k_norm.b,  a->bias == MHA_BIAS_BUCKETS ? a->bias_table : NULL,
-             a->sinks,      a->qb_global, a->kb_global,
-             a->vb_global,  a->a,         a->a_q,
-             a->a_k,        a->rel_kb,    a->rel_qb,
-             a->rel_norm.w, a->rel_norm.b}};
+             &a->rel_k, &a->rel_q, &a->output_gate},
+            {a->qb,         a->kb,         a->vb,
+             a->ob,         a->q_norm.w,   a->q_norm.b,
+             a->k_norm.w,   a->k_norm.b,   a->bias == MHA_BIAS_BUCKETS ? a->bias_table : NULL,
+             a->sinks,      a->qb_global,  a->kb_global,
+             a->vb_global,  a->a,          a->a_q,
+             a->a_k,        a->rel_kb,     a->rel_qb,
+             a->rel_norm.w, a->rel_norm.b, a->output_gate_b,
+             a->pair}};
     case MHA_OP_MLP:
         return (parts){{&s->mlp.up, &s->mlp.gate, &s->mlp.down},
                        {s->mlp.up_b, s->mlp.gate_b, s->mlp.down_b}};

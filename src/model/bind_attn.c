@@ -206,6 +206,29 @@ static mha_status bind_relative(const mha_binder *b, const mha_spec_step *s, mha
     return MHA_OK;
 }
 
+/* What makes a gate for every number of z, and a bias of what documents say about pairs of tokens:
+ * the same C numbers for all steps. */
+static mha_status bind_gate_pair(mha_binder *b, const mha_spec_step *s, mha_draft *d, uint32_t in)
+{
+    mha_attn_args *a = &d->step.attn;
+    uint32_t *width = &b->model->info.pair_width;
+    if (a->output_gate.data != NULL)
+        MHA_TRY(
+            mha_bind_linear_check(b, s, "output_gate", &a->output_gate, a->heads * a->width, in));
+    if (a->output_gate.data != NULL && d->edges)
+        return mha_bind_misfit(b, s, "edges have no output gate");
+    if (a->pair == NULL || a->heads == 0)
+        return MHA_OK;
+    a->pair_width = d->pair_count / a->heads;
+    if (d->pair_count % a->heads != 0 || a->pair_width == 0 ||
+        (*width != 0 && *width != a->pair_width))
+        return mha_bind_misfit(b, s, "pair: %u numbers for %u heads", d->pair_count, a->heads);
+    if (a->keys != MHA_KEYS_SELF || a->mask != MHA_MASK_FULL || a->q_global.data != NULL)
+        return mha_bind_misfit(b, s, "pair goes with the full mask over a step's own keys");
+    *width = a->pair_width;
+    return MHA_OK;
+}
+
 /* Additive scores: attention over the edges of a graph, which has no order and no distances. */
 static mha_status bind_edges(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
@@ -223,7 +246,7 @@ static mha_status bind_edges(const mha_binder *b, const mha_spec_step *s, mha_dr
                                d->a_q_count, d->a_k_count, a->heads, a->width);
     if (a->kv_heads != a->heads || a->keys != MHA_KEYS_SELF || a->mask != MHA_MASK_FULL ||
         a->rope != MHA_ROPE_NONE || a->bias != MHA_BIAS_NONE || a->sinks != NULL ||
-        a->softcap != 0 || a->q_norm.n != 0 || a->k_norm.n != 0)
+        a->softcap != 0 || a->q_norm.n != 0 || a->k_norm.n != 0 || a->pair != NULL)
         return mha_bind_misfit(b, s, "edges go with additive scores and nothing else");
     if (b->model->features == 0)
         return mha_bind_misfit(b, s, "edges need a graph: nodes come first");
@@ -294,6 +317,7 @@ mha_status mha_bind_attention(mha_binder *b, const mha_spec_step *s, mha_draft *
         MHA_TRY(bind_relative(b, s, d));
     if (a->sinks != NULL && d->sink_count != a->heads)
         return mha_bind_misfit(b, s, "%u sinks for %u heads", d->sink_count, a->heads);
+    MHA_TRY(bind_gate_pair(b, s, d, in));
     if (a->softcap < 0)
         return mha_bind_misfit(b, s, "softcap = %g is negative", (double)a->softcap);
     if (d->edges || a->score != MHA_SCORE_DOT)

@@ -11,11 +11,18 @@ mha_part_role mha_part_role_of(const char *argument)
     static const struct {
         const char *argument;
         mha_part_role role;
-    } roles[] = {
-        {"q", MHA_PART_QUERY},          {"k", MHA_PART_KEY},          {"v", MHA_PART_KEY},
-        {"q_global", MHA_PART_QUERY},   {"k_global", MHA_PART_KEY},   {"v_global", MHA_PART_KEY},
-        {"relative_q", MHA_PART_QUERY}, {"relative_k", MHA_PART_KEY}, {"o", MHA_PART_OUTPUT},
-        {"sinks", MHA_PART_QUERY}};
+    } roles[] = {{"q", MHA_PART_QUERY},
+                 {"k", MHA_PART_KEY},
+                 {"v", MHA_PART_KEY},
+                 {"q_global", MHA_PART_QUERY},
+                 {"k_global", MHA_PART_KEY},
+                 {"v_global", MHA_PART_KEY},
+                 {"relative_q", MHA_PART_QUERY},
+                 {"relative_k", MHA_PART_KEY},
+                 {"o", MHA_PART_OUTPUT},
+                 {"sinks", MHA_PART_QUERY},
+                 {"output_gate", MHA_PART_QUERY},
+                 {"pair", MHA_PART_QUERY}};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (strcmp(roles[i].argument, argument) == 0)
             return roles[i].role;

@@ -109,6 +109,8 @@ static const mha_op_arg attn_args[] = {
     {"k", MHA_ARG_LINEAR, true, STEP(attn.k), STEP(attn.kb), NULL},
     {"v", MHA_ARG_LINEAR, true, STEP(attn.v), STEP(attn.vb), NULL},
     {"o", MHA_ARG_LINEAR, false, STEP(attn.o), STEP(attn.ob), NULL},
+    {"output_gate", MHA_ARG_LINEAR, false, STEP(attn.output_gate), STEP(attn.output_gate_b), NULL},
+    {"pair", MHA_ARG_FLOATS, false, STEP(attn.pair), AT(pair_count), NULL},
     {"heads", MHA_ARG_COUNT, true, STEP(attn.heads), 0, NULL},
     {"kv", MHA_ARG_COUNT, false, STEP(attn.kv_heads), 0, NULL},
     {"width", MHA_ARG_COUNT, true, STEP(attn.width), 0, NULL},

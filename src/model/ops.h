@@ -21,7 +21,7 @@ typedef struct mha_draft {
     uint32_t frequency_count;
     const float *divisors, *long_divisors; /* of rotary frequencies, as GGUF files have them */
     uint32_t divisor_count, long_divisor_count, bucket_count, bias_count, sink_count; /* lengths */
-    uint32_t scale_count;
+    uint32_t scale_count, pair_count;
     uint32_t positions, original; /* the longest text, now and before rotary scaling */
     float alibi;
     mha_merge merge;

@@ -144,9 +144,9 @@ typedef enum mha_bias_kind { MHA_BIAS_NONE, MHA_BIAS_BUCKETS, MHA_BIAS_ALIBI } m
 
 /* Multi-head attention: H query heads in G groups of H/G share one key/value head each; G = H is
  * plain multi-head attention, G = 1 multi-query. Head h reads group h·G/H. Order inside:
- * project → per-head norm → rotary → (scores + relative terms)·scale → softcap → + bias → mask →
- * sink → softmax → ·V → gate → W_O, for which concatenation and mean of the heads are special
- * cases. */
+ * project → per-head norm → rotary → (scores + relative terms)·scale → softcap → + biases → mask →
+ * sink → softmax → ·V → output gate → gate → W_O, for which concatenation and mean of the heads are
+ * special cases. */
 typedef struct mha_attn_args {
     mha_weight q, k, v, o; /* [H·K, D] [G·K, D] [G·K, D] [D, H·K] */
     const float *qb, *kb, *vb, *ob;
@@ -156,6 +156,14 @@ typedef struct mha_attn_args {
     const float *qb_global, *kb_global, *vb_global;
     mha_globals globals;
     uint32_t separator;
+    /* z ← sigmoid(W_g·x + b_g)⊙z of the queries' own rows x, before the heads' gates; absent: none
+     */
+    mha_weight output_gate; /* [H·K, D] */
+    const float *output_gate_b;
+    /* Each document gives C numbers about every pair of its tokens (mha_document.pair); their
+     * product with the head's row is added to the scores. */
+    const float *pair; /* [H, C] or NULL */
+    uint32_t pair_width;
     uint32_t heads, kv_heads, width;
     float scale;
     mha_keys keys;

@@ -54,6 +54,20 @@ static double check_tensors(const subject *s, const subject_document *d,
     return worst;
 }
 
+/* [n, n, C] numbers about pairs of tokens, where the model reads some. */
+static float *draw_pairs(const subject *s, size_t n, uint64_t seed)
+{
+    size_t count = n * n * s->info->pair_width;
+    mha_rng rng;
+    if (count == 0)
+        return NULL;
+    float *pair = malloc(count * sizeof *pair);
+    mha_rng_seed(&rng, 11, seed);
+    for (size_t i = 0; i < count; i++)
+        pair[i] = (float)(mha_rng_below(&rng, 2001)) / 1000 - 1;
+    return pair;
+}
+
 static void check(const char *what, const char *model, subject *s)
 {
     subject_document d[DOCUMENTS];
@@ -61,10 +75,12 @@ static void check(const char *what, const char *model, subject *s)
     size_t n = s->info->attn_count * s->heads, count = 0;
     double gates[DOCUMENTS * NAIVE_ATTN_MAX * 8], loss[DOCUMENTS], theirs[NAIVE_ATTN_MAX * 8];
     double worst = 0;
+    float *pairs[DOCUMENTS];
     mha_weight_gradient list[TENSORS_MAX];
     mha_err err = {0};
     for (size_t i = 0; i < DOCUMENTS; i++) {
         subject_document_make(&d[i], s, 9 + 6 * i, (subject_gates)(i == 0 ? 0 : i + 2), i == 1, i);
+        d[i].doc.pair = pairs[i] = draw_pairs(s, d[i].doc.n, i);
         docs[i] = d[i].doc;
     }
     for (size_t i = 0; i < mha_model_tensor_count(s->m); i++) {
@@ -87,12 +103,18 @@ static void check(const char *what, const char *model, subject *s)
         worst = fmax(worst, e);
     }
     double tensors = check_tensors(s, d, list, count);
+    if (s->info->pair_width > 0) { /* a document must bring what the model reads */
+        docs[0].pair = NULL;
+        assert_int_equal(mha_engine_check(s->e, &docs[0], &err), MHA_ERR_ARG);
+    }
     print_message("note: %-26s (%s) gates %.1e, tensors %.1e of the largest\n", what, model, worst,
                   tensors);
     for (size_t i = 0; i < count; i++)
         free(list[i].out);
-    for (size_t i = 0; i < DOCUMENTS; i++)
+    for (size_t i = 0; i < DOCUMENTS; i++) {
+        free(pairs[i]);
         subject_document_free(&d[i]);
+    }
 }
 
 typedef struct axis {
@@ -188,30 +210,82 @@ static void check_axis(void **state)
     mha_free(family);
 }
 
-static void check_sinks(void **state)
+/* BERT's classifier with one more argument of its attention, and a slot for it. */
+static void check_slot(const char *what, const char *argument, const char *declared,
+                       void (*set)(subject *s))
 {
     subject s;
-    char *once = subject_family("bert", "scale=K^-0.5", "scale=K^-0.5 sinks=snk");
+    char to[80];
+    snprintf(to, sizeof to, "scale=K^-0.5 %s", argument);
+    char *once = subject_family("bert", "scale=K^-0.5", to);
     char *slot = strstr(once, "  prologue");
     mha_buf family;
     mha_buf_init(&family, 1 << 17);
     assert_non_null(slot);
-    assert_int_equal(mha_buf_addf(&family, NULL, "%.*s    vector snk [H] classifier.bias\n%s",
-                                  (int)(slot - once), once, slot),
-                     MHA_OK);
+    assert_int_equal(
+        mha_buf_addf(&family, NULL, "%.*s%s%s", (int)(slot - once), once, declared, slot), MHA_OK);
     subject_open(&s, "bert-class", family.data, 0);
-    set_sinks(&s);
-    check("sinks", "bert-class", &s);
+    set(&s);
+    check(what, "bert-class", &s);
     subject_close(&s);
     mha_buf_release(&family);
     mha_free(once);
 }
 
+static void check_sinks(void **state)
+{
+    (void)state;
+    check_slot("sinks", "sinks=snk", "    vector snk [H] classifier.bias\n", set_sinks);
+}
+
+/* The attention of Evoformers: a bias of pairs, here by the weights of the three classes, and an
+ * output gate, here with the weights of the values; each alone, and both. */
+static void set_pairs(subject *s)
+{
+    const naive_tensor *t = naive_tensor_find(s->n, "classifier.weight");
+    s->n->pair = t->value;
+    s->n->pair_width = t->count / s->heads;
+    assert_int_equal(s->info->pair_width, s->n->pair_width);
+}
+
+static void set_output_gate(subject *s)
+{
+    s->n->value_gate = true;
+}
+
+static void set_evoformer(subject *s)
+{
+    set_pairs(s);
+    set_output_gate(s);
+}
+
+#define PAIR_SLOT "    table pairs [H, D] classifier.weight\n"
+
+static void check_pairs(void **state)
+{
+    (void)state;
+    check_slot("bias of pairs", "pair=pairs", PAIR_SLOT, set_pairs);
+}
+
+static void check_output_gate(void **state)
+{
+    (void)state;
+    check_slot("output gate", "output_gate=v", "", set_output_gate);
+}
+
+static void check_evoformer(void **state)
+{
+    (void)state;
+    check_slot("pairs and output gate", "pair=pairs output_gate=v", PAIR_SLOT, set_evoformer);
+}
+
 int main(void)
 {
-    enum { AXES = sizeof axes / sizeof *axes };
-    struct CMUnitTest tests[AXES + 1] = {cmocka_unit_test(check_sinks)};
+    enum { SLOTS = 4, AXES = sizeof axes / sizeof *axes };
+    struct CMUnitTest tests[SLOTS + AXES] = {
+        cmocka_unit_test(check_sinks), cmocka_unit_test(check_pairs),
+        cmocka_unit_test(check_output_gate), cmocka_unit_test(check_evoformer)};
     for (size_t i = 0; i < AXES; i++)
-        tests[i + 1] = (struct CMUnitTest){axes[i].what, check_axis, NULL, NULL, &axes[i]};
+        tests[SLOTS + i] = (struct CMUnitTest){axes[i].what, check_axis, NULL, NULL, &axes[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,12 @@ typedef struct naive {
     /* what no model here has, for tests that add it: */
     double attn_softcap, logit_softcap; /* 0: none */
     const double *alibi, *sinks;        /* [H] slopes of score += slope·(j − i), extra logits */
-    bool rope_pair;                     /* pairs (x[2i], x[2i+1]) */
-    size_t window; /* |i − j| <= window/2, or i − window < j where causal */
+    /* BERT: */
+    bool value_gate;    /* z is multiplied by the sigmoid of its own row's values */
+    const double *pair; /* [H, pair_width] weights of the document's numbers about pairs */
+    size_t pair_width;
+    bool rope_pair; /* pairs (x[2i], x[2i+1]) */
+    size_t window;  /* |i − j| <= window/2, or i − window < j where causal */
     bool mean_pool;
     bool parallel;        /* GPT-2: attention and MLP both read the block's input */
     naive_frozen *frozen; /* NULL: nothing is kept */

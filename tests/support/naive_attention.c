@@ -118,6 +118,8 @@ double *attend(pass *p, const attend_options *o, double *q, double *k, double *v
             for (size_t d = 0; d < K; d++)
                 for (size_t j = 0; j < S; j++)
                     z[i * HK + h * K + d] += s[(h * T + i) * S + j] * v[j * GK + h / group * K + d];
+    for (size_t i = 0; o->open != NULL && i < T * HK; i++)
+        z[i] *= o->open[i];
     if (p->gates != NULL)
         gate(p, o, z, T);
     freeze(p, o, z, T);

@@ -56,6 +56,28 @@ static double *linear_at(const encoder *e, const double *x, size_t in, size_t ou
     return linear(e->p, x, e->T, in, out, "%s.%u.%s", e->name->block, e->p->layer, name);
 }
 
+/* sigmoid of the values, [T, D] */
+static double *value_gate(const encoder *e, const double *x)
+{
+    double *g = linear_at(e, x, e->D, e->D, e->name->v);
+    for (size_t i = 0; i < e->T * e->D; i++)
+        g[i] = 1 / (1 + exp(-g[i]));
+    return g;
+}
+
+/* What the document's numbers about pairs of tokens add to the scores, [H, T, T]. */
+static double *pair_bias(const encoder *e)
+{
+    const naive *n = e->p->n;
+    size_t T = e->T, C = n->pair_width;
+    double *bias = pass_memory(e->p, e->H * T * T);
+    for (size_t h = 0; h < e->H; h++)
+        for (size_t ij = 0; ij < T * T; ij++)
+            for (size_t c = 0; c < C; c++)
+                bias[h * T * T + ij] += n->pair[h * C + c] * (double)e->p->doc->pair[ij * C + c];
+    return bias;
+}
+
 static double *block(const encoder *e, double *x)
 {
     pass *p = e->p;
@@ -65,6 +87,10 @@ static double *block(const encoder *e, double *x)
     o.scale = 1 / sqrt((double)K);
     if (e->name == &deberta)
         naive_relative(p, &o, T, D, e->eps);
+    if (p->n->value_gate)
+        o.open = value_gate(e, x);
+    if (p->n->pair != NULL)
+        o.bias = pair_bias(e);
     double *q = linear_at(e, x, D, D, e->name->q), *k = linear_at(e, x, D, D, e->name->k);
     double *v = linear_at(e, x, D, D, e->name->v), *z = attend(p, &o, q, k, v, T, T);
     double *y = linear_at(e, z, D, D, e->name->o);

@@ -60,6 +60,7 @@ typedef struct attend_options {
     bool causal;
     size_t window;      /* causal: i − window < j; 0: none */
     const double *bias; /* [H, T, S] or NULL */
+    const double *open; /* [T, H·K] factors of z before its gates, or NULL */
     /* score += scale·(q·rel_k[row] + rel_q[row]·k) with rel_row [T, S]; or NULL */
     const double *rel_k, *rel_q, *rel_row;
 } attend_options;
