@@ -33,6 +33,7 @@ typedef struct mha_tokens {
                          that the model does not know are not special */
     uint8_t *type;    /* token type id of the template (BERT's second segment: 1) */
     size_t n, capacity;
+    size_t pair_first, pair_n; /* the tokens of the pair's own text, in one stretch */
 } mha_tokens;
 
 void mha_tokens_release(mha_tokens *t);

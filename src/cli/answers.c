@@ -8,7 +8,10 @@
 
 #define TOP_DEFAULT 10
 
-enum { DOCUMENT, POSITION, RANK, ID, PIECE, PROB, COLUMNS };
+/* NAME is the piece of a token or the label of a class; what follows is of the token that the class
+ * is for. */
+enum { DOCUMENT, POSITION, RANK, ID, NAME, PROB, COLUMNS };
+enum { OF_PIECE = COLUMNS, OF_WORD, OF_START, OF_END, CLASS_COLUMNS };
 static const mha_column token_columns[COLUMNS] = {
     {"document", "", "from 0", MHA_COLUMN_INT},
     {"position", "", "of the row of logits, from 0", MHA_COLUMN_INT},
@@ -17,7 +20,7 @@ static const mha_column token_columns[COLUMNS] = {
     {"piece", "", "as the vocabulary spells it", MHA_COLUMN_TEXT},
     {"prob", "", "softmax over the vocabulary", MHA_COLUMN_REAL},
 };
-static const mha_column class_columns[COLUMNS] = {
+static const mha_column class_columns[CLASS_COLUMNS] = {
     {"document", "", "from 0", MHA_COLUMN_INT},
     {"position", "", "of the token, from 0; undefined for an answer on the whole document",
      MHA_COLUMN_INT},
@@ -25,6 +28,10 @@ static const mha_column class_columns[COLUMNS] = {
     {"id", "", "of the class", MHA_COLUMN_INT},
     {"label", "", "of the class", MHA_COLUMN_TEXT},
     {"prob", "", "softmax over the classes", MHA_COLUMN_REAL},
+    {"piece", "", "the token, as the vocabulary spells it", MHA_COLUMN_TEXT},
+    {"word", "", "of its text, from 0", MHA_COLUMN_INT},
+    {"start", "bytes", "first byte in its text", MHA_COLUMN_INT},
+    {"end", "bytes", "behind its last byte", MHA_COLUMN_INT},
 };
 
 static mha_status top_get(const mha_cli *cli, size_t most, size_t *top, mha_err *err)
@@ -35,15 +42,9 @@ static mha_status top_get(const mha_cli *cli, size_t most, size_t *top, mha_err 
     return MHA_OK;
 }
 
-/* A row of either table: position and piece differ, the rest does not. */
-static mha_status row_add(mha_table *t, const mha_cli *cli, const mha_answer *a, bool class,
+static mha_status row_add(mha_table *t, const mha_cli *cli, const mha_answer *a, const char *name,
                           mha_err *err)
 {
-    const char *name = NULL;
-    if (class)
-        name = cli->info->labels ? cli->info->labels[a->id] : NULL;
-    else if (cli->tokenizer)
-        name = mha_tokenizer_piece(cli->tokenizer, a->id);
     MHA_TRY(mha_table_add_row(t, err));
     mha_table_set_int(t, DOCUMENT, (int64_t)cli->inputs.items[a->document].index);
     if (cli->info->head != MHA_HEAD_CLASS)
@@ -51,7 +52,34 @@ static mha_status row_add(mha_table *t, const mha_cli *cli, const mha_answer *a,
     mha_table_set_int(t, RANK, a->rank);
     mha_table_set_int(t, ID, a->id);
     mha_table_set_real(t, PROB, a->prob);
-    return name ? mha_table_set_text(t, PIECE, name, err) : MHA_OK;
+    return name ? mha_table_set_text(t, NAME, name, err) : MHA_OK;
+}
+
+static mha_status token_row(mha_table *t, const mha_cli *cli, const mha_answer *a, mha_err *err)
+{
+    return row_add(t, cli, a, cli->tokenizer ? mha_tokenizer_piece(cli->tokenizer, a->id) : NULL,
+                   err);
+}
+
+/* A class of a document, of a node, or of a token. Nobody asks for those of the tokens that a
+ * template adds. */
+static mha_status class_row(mha_table *t, const mha_cli *cli, const mha_answer *a, mha_err *err)
+{
+    const mha_input *in = &cli->inputs.items[a->document];
+    const mha_tokens *k = &in->source;
+    bool of_token = mha_table_columns(t) == CLASS_COLUMNS;
+    if (of_token && mha_token_added(k, a->position))
+        return MHA_OK;
+    MHA_TRY(row_add(t, cli, a, cli->info->labels ? cli->info->labels[a->id] : NULL, err));
+    if (of_token && cli->tokenizer)
+        MHA_TRY(mha_table_set_text(t, OF_PIECE,
+                                   mha_tokenizer_piece(cli->tokenizer, k->id[a->position]), err));
+    if (of_token && in->from_text) {
+        mha_table_set_int(t, OF_WORD, k->word[a->position]);
+        mha_table_set_int(t, OF_START, k->start[a->position]);
+        mha_table_set_int(t, OF_END, k->end[a->position]);
+    }
+    return MHA_OK;
 }
 
 /* The read-out of a whole prompt is not needed for its last row, so a decoder gives it. */
@@ -68,7 +96,7 @@ static mha_status next_rows(mha_table *t, mha_cli *cli, size_t document, mha_ans
     for (size_t i = 0; i < n; i++) {
         answers[i].document = document;
         answers[i].position = fed - 1;
-        MHA_TRY(row_add(t, cli, &answers[i], false, err));
+        MHA_TRY(token_row(t, cli, &answers[i], err));
     }
     return MHA_OK;
 }
@@ -93,8 +121,10 @@ mha_status mha_answer_next(mha_table **t, mha_cli *cli, mha_err *err)
     return status;
 }
 
+typedef mha_status row_maker(mha_table *t, const mha_cli *cli, const mha_answer *a, mha_err *err);
+
 /* One pass over all documents; the read-out of each position that is asked about. */
-static mha_status pass_rows(mha_table *t, mha_cli *cli, int32_t mask, size_t top, bool class,
+static mha_status pass_rows(mha_table *t, mha_cli *cli, int32_t mask, size_t top, row_maker *make,
                             mha_err *err)
 {
     const mha_inputs *in = &cli->inputs;
@@ -105,7 +135,7 @@ static mha_status pass_rows(mha_table *t, mha_cli *cli, int32_t mask, size_t top
     size_t count = 0;
     const mha_answer *rows = status == MHA_OK ? mha_answers_get(answers, &count) : NULL;
     for (size_t i = 0; i < count && status == MHA_OK; i++)
-        status = row_add(t, cli, &rows[i], class, err);
+        status = make(t, cli, &rows[i], err);
     mha_answers_free(answers);
     return status;
 }
@@ -130,14 +160,15 @@ mha_status mha_answer_masked(mha_table **t, mha_cli *cli, mha_err *err)
     MHA_TRY(top_get(cli, cli->info->vocab, &top, err));
     MHA_TRY(mha_table_new(t, "run", token_columns, COLUMNS, err));
     MHA_TRY(mha_result_describe(*t, cli, err));
-    return pass_rows(*t, cli, mask, top, false, err);
+    return pass_rows(*t, cli, mask, top, token_row, err);
 }
 
 mha_status mha_answer_class(mha_table **t, mha_cli *cli, mha_err *err)
 {
     size_t top;
     MHA_TRY(top_get(cli, cli->info->classes, &top, err));
-    MHA_TRY(mha_table_new(t, "run", class_columns, COLUMNS, err));
+    bool of_tokens = cli->info->head == MHA_HEAD_TOKEN && !cli->info->features;
+    MHA_TRY(mha_table_new(t, "run", class_columns, of_tokens ? CLASS_COLUMNS : COLUMNS, err));
     MHA_TRY(mha_result_describe(*t, cli, err));
-    return pass_rows(*t, cli, -1, top, true, err);
+    return pass_rows(*t, cli, -1, top, class_row, err);
 }

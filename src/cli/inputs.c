@@ -68,7 +68,7 @@ static void tokens_move(mha_tokens *t, size_t to, size_t from, size_t n)
     memmove(t->type + to, t->type + from, n * sizeof *t->type);
 }
 
-static bool from_template(const mha_tokens *t, size_t i)
+bool mha_token_added(const mha_tokens *t, size_t i)
 {
     return t->special[i] && t->end[i] == 0;
 }
@@ -80,10 +80,13 @@ static bool tokens_cut(mha_tokens *t, bool text, size_t limit)
     if (t->n <= limit)
         return false;
     size_t tail = 0;
-    while (text && tail < limit && from_template(t, t->n - 1 - tail))
+    while (text && tail < limit && mha_token_added(t, t->n - 1 - tail))
         tail++;
     tokens_move(t, limit - tail, t->n - tail, tail);
     t->n = limit;
+    t->pair_first = t->pair_first < limit - tail ? t->pair_first : limit - tail;
+    if (t->pair_n > limit - tail - t->pair_first)
+        t->pair_n = limit - tail - t->pair_first;
     return true;
 }
 
@@ -102,7 +105,7 @@ static mha_status target_from_text(mha_cli *cli, mha_tokens *t, const mha_source
                                       NULL, 0, true, &plain, err),
                  out);
     size_t n = plain.n;
-    while (n > 0 && from_template(&plain, n - 1))
+    while (n > 0 && mha_token_added(&plain, n - 1))
         n--;
     MHA_TRY_GOTO(status, tokens_reserve(t, n + 1, err), out);
     t->id[0] = start;
@@ -127,6 +130,7 @@ static mha_status text_encode(mha_cli *cli, mha_input *in, const mha_source *s, 
     MHA_TRY(mha_tokenizer_encode(cli->tokenizer, s->text, s->text_n, s->pair, s->pair_n,
                                  !mha_args_has(&cli->args, MHA_OPT_NO_SPECIAL), &in->source, err));
     in->from_text = true;
+    in->has_pair = s->pair != NULL;
     for (size_t i = 0; i < in->source.n; i++)
         if (in->source.end[i] > 0)
             return MHA_OK;

@@ -12,6 +12,7 @@ typedef struct mha_input {
     size_t index; /* absolute: skipped documents count */
     mha_tokens source, target;
     bool from_text;   /* source: start, end and word are those of the text */
+    bool has_pair;    /* of two texts, though the second may have been cut off */
     bool target_text; /* target likewise */
     bool has_target;
     bool has_special;    /* the special flags mean something */
@@ -22,6 +23,9 @@ typedef struct mha_input {
     uint8_t *global;     /* [source.n] owned, of --global; NULL: not given */
     mha_graph *graph;    /* owned; the tokens of `source` are then its nodes; NULL: none */
 } mha_input;
+
+/* Whether token i is one that a template puts around the text. */
+bool mha_token_added(const mha_tokens *t, size_t i);
 
 typedef struct mha_inputs {
     mha_input *items;        /* [count] */

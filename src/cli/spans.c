@@ -36,8 +36,9 @@ static int deliver(void *context, const mha_block *b, size_t worker)
     return 0;
 }
 
-/* The tokens behind the first run of those that are not special; that run where nothing follows. */
-static void allowed_find(uint8_t *allowed, const mha_input *in)
+/* Ids tell nothing of texts: behind the first run of those that are not special stands the text
+ * that answers; that run itself where nothing follows. */
+static void allowed_of_ids(uint8_t *allowed, const mha_input *in)
 {
     const uint8_t *special = in->source.special;
     size_t n = in->source.n, from = 0;
@@ -52,6 +53,20 @@ static void allowed_find(uint8_t *allowed, const mha_input *in)
         more = more || allowed[i];
     if (more)
         memset(allowed, 0, from);
+}
+
+/* The tokens of the pair, or of the text where there is no pair: whatever special tokens stand in
+ * them, as users may have written them. */
+static void allowed_find(uint8_t *allowed, const mha_input *in)
+{
+    const mha_tokens *t = &in->source;
+    if (!in->from_text) {
+        allowed_of_ids(allowed, in);
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++)
+        allowed[i] =
+            in->has_pair ? i >= t->pair_first && i - t->pair_first < t->pair_n : t->word[i] >= 0;
 }
 
 static mha_status row_add(mha_table *t, const mha_cli *cli, size_t document, size_t rank,

@@ -362,9 +362,13 @@ mha_status mha_template_apply(const mha_template *t, const mha_segment *text,
     for (size_t i = 0; i < list->n; i++)
         n += list->v[i].segment < 0 ? list->v[i].n : segments[list->v[i].segment]->n;
     MHA_TRY(tokens_reserve(out, n, err));
-    out->n = 0;
+    out->n = out->pair_first = out->pair_n = 0;
     for (size_t i = 0; i < list->n; i++) {
         const mha_template_item *item = &list->v[i];
+        if (item->segment == 1) {
+            out->pair_first = out->n;
+            out->pair_n = pair->n;
+        }
         for (size_t k = 0; item->segment >= 0 && k < segments[item->segment]->n; k++)
             put(out, segments[item->segment]->v[k], item->type);
         for (size_t k = 0; item->segment < 0 && with_special && k < item->n; k++)

@@ -12,6 +12,12 @@ echo "== no pair, ids, two documents"
 "$MHA" run qa --text "$text" --top 1 --format csv -q | cut -d, -f 1-7
 "$MHA" run qa --ids 2,5,6,7 --top 1 --format csv -q | cut -d, -f 1-7
 "$MHA" run qa --text "$question" --pair "$text" --text "$question" --pair "paris" --top 1 --format csv -q | cut -d, -f 1-7
+echo "== a question that is written with a special token in it; a text with one"
+"$MHA" run qa --text "What is [SEP] the capital of France?" --pair "$text" --top 2 --format csv -q | sed -E 's/(0\.[0-9]{6})[0-9]*$/\1/'
+"$MHA" run qa --text "$question" --pair "paris [SEP] city" --top 3 --format csv -q | sed -E 's/(0\.[0-9]{6})[0-9]*$/\1/'
+echo "== the second text cut, and cut off"
+"$MHA" run qa --text "$question" --pair "$text" --max-tokens 12 --top 2 --format csv -q
+"$MHA" run qa --text "$question" --pair "$text" --max-tokens 8 --top 1 --format csv -q
 echo "== refused"
 "$MHA" run qa --text "$question" --generate 3 -q
 echo "exit code $?"
