@@ -2,7 +2,7 @@
 cp -r "$MHA_ROOT/tests/data/models/." .
 cat >close.awk <<'AWK'
 { d = $1 - $2; d = d < 0 ? -d : d; if (d > worst) worst = d; n++ }
-END { print n " weights", worst <= 2e-6 ? "the same" : "off by " worst }
+END { print n " weights", worst <= 1e-6 ? "the same" : "off by " worst }
 AWK
 weights() { # the float32 of a .npy file
     od -An -v -t f4 -w4 -j 128 "$1"

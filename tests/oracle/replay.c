@@ -1,7 +1,8 @@
 /* replay.c: attention during generation. The maps that are put together from the rows of single
  * steps are those of the reference's one pass over the whole text, and ours, for every model that
- * generates. Limits: 1e-5 on probabilities against the reference, 2e-6 against our own pass; 1e-5
- * of 1 + |score| on scores. */
+ * generates. Limits: 1e-5 on probabilities against the reference, 1e-6 against our own pass, 2e-6
+ * where that pass is itself more than 1e-6 off the reference: a model that magnifies roundings
+ * magnifies those between the two orders of adding too. 1e-5 of 1 + |score| on scores. */
 #include "mha/trace.h"
 #include "support/fixture.h"
 #include "support/test.h"
@@ -83,7 +84,7 @@ static void check_model(void **state)
         return;
     }
     assert_int_equal(mha_engine_new(&e, m, NULL, &err), MHA_OK);
-    double reference = 0, own = 0, scores = 0;
+    double reference = 0, pass = 0, own = 0, scores = 0;
     for (int n = 0; n < 2; n++) {
         fixture f;
         if (!fixture_open(&f, expected, n))
@@ -96,13 +97,14 @@ static void check_model(void **state)
         own = fmax(own, difference(whole, steps, ".pattern"));
         scores = fmax(scores, difference(whole, steps, ".scores"));
         reference = fmax(reference, off_reference(steps, &f));
+        pass = fmax(pass, off_reference(whole, &f));
         mha_trace_free(whole);
         mha_trace_free(steps);
         fixture_close(&f);
     }
     print_message("note: %-20s by steps: %.1e off the reference, %.1e off one pass\n", model,
                   reference, own);
-    assert_true(reference <= 1e-5 && own <= 2e-6 && scores <= 1e-5);
+    assert_true(reference <= 1e-5 && own <= (pass > 1e-6 ? 2e-6 : 1e-6) && scores <= 1e-5);
     mha_engine_free(e);
     mha_model_close(m);
 }
