@@ -18,6 +18,10 @@ typedef struct corpus {
     double loss[COUNT];
     double *gates; /* [COUNT, A, H] */
     size_t n;      /* A·H */
+    double most;   /* largest of gates: what rounding is measured by. In a document whose terms
+                      cancel out, nothing is left to measure it by, and BLAS rounds rows of a large
+                      product otherwise than those of a small one */
+    double worst;  /* largest difference so far, of `most` */
 } corpus;
 
 static void corpus_make(corpus *c, const subject *s)
@@ -32,6 +36,8 @@ static void corpus_make(corpus *c, const subject *s)
             c->doc[d].predict_n = 0; /* nothing to predict: no loss, gradient 0 */
     }
     subject_gradient(s, c->doc, COUNT, c->loss, c->gates);
+    for (size_t i = 0; i < COUNT * c->n; i++)
+        c->most = fmax(c->most, fabs(c->gates[i]));
 }
 
 static void corpus_free(corpus *c)
@@ -41,10 +47,15 @@ static void corpus_free(corpus *c)
     free(c->gates);
 }
 
-static void same(const subject *s, const char *what, size_t d, const corpus *c, double loss,
+static void same(const subject *s, const char *what, size_t d, corpus *c, double loss,
                  const double *gates, double tolerance)
 {
-    double e = largest_error(gates, c->gates + d * c->n, c->n);
+    double e = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        double here = fabs(gates[i] - c->gates[d * c->n + i]) / c->most;
+        if (!(here <= e) && !isnan(e)) /* keeps NaN */
+            e = here;
+    }
     if (c->doc[d].predict_n == 0) {
         assert_true(isnan(loss) && isnan(c->loss[d]));
         for (size_t i = 0; i < c->n; i++)
@@ -53,19 +64,20 @@ static void same(const subject *s, const char *what, size_t d, const corpus *c, 
     }
     if (!(e <= tolerance) || !(fabs(loss - c->loss[d]) <= tolerance * (1 + fabs(loss))))
         fail_msg("%s, %s: document %zu differs by %g", s->name, what, d, e);
+    c->worst = fmax(c->worst, e);
 }
 
-static void one_by_one(const subject *s, const corpus *c)
+static void one_by_one(const subject *s, corpus *c)
 {
     double *gates = calloc(c->n, sizeof *gates), loss;
     for (size_t d = 0; d < COUNT; d++) {
         subject_gradient(s, &c->doc[d], 1, &loss, gates);
-        same(s, "one by one", d, c, loss, gates, 5e-6);
+        same(s, "one by one", d, c, loss, gates, 2.5e-6);
     }
     free(gates);
 }
 
-static void reversed(const subject *s, const corpus *c)
+static void reversed(const subject *s, corpus *c)
 {
     mha_document doc[COUNT];
     double *gates = calloc(COUNT * c->n, sizeof *gates), loss[COUNT];
@@ -73,12 +85,12 @@ static void reversed(const subject *s, const corpus *c)
         doc[d] = c->doc[COUNT - 1 - d];
     subject_gradient(s, doc, COUNT, loss, gates);
     for (size_t d = 0; d < COUNT; d++)
-        same(s, "reversed", COUNT - 1 - d, c, loss[d], gates + d * c->n, 5e-6);
+        same(s, "reversed", COUNT - 1 - d, c, loss[d], gates + d * c->n, 2.5e-6);
     free(gates);
 }
 
 /* The same bytes, whatever the options. */
-static void with_options(const subject *s, const corpus *c, const char *what,
+static void with_options(const subject *s, corpus *c, const char *what,
                          const mha_engine_options *options, double tolerance)
 {
     subject other = *s;
@@ -131,11 +143,13 @@ static void check_model(void **state)
     reversed(&s, &c);
     with_options(&s, &c, "three threads", &(mha_engine_options){.threads = 3}, 0);
     with_options(&s, &c, "one thread", &(mha_engine_options){.threads = 1}, 0);
-    with_options(&s, &c, "portable kernels", &(mha_engine_options){.isa = "ref"}, 1e-5);
+    with_options(&s, &c, "portable kernels", &(mha_engine_options){.isa = "ref"}, 5e-6);
     uint64_t least = least_memory(&s, &c);
     with_options(&s, &c, "recomputed", &(mha_engine_options){.memory = least}, 0);
-    print_message("note: %-16s the same by itself, in any order, recomputed in %.2f MB\n", s.name,
-                  (double)least / 1e6);
+    print_message(
+        "note: %-16s the same by itself, in any order, with portable kernels to %.1e of the "
+        "largest; recomputed in %.2f MB\n",
+        s.name, c.worst, (double)least / 1e6);
     corpus_free(&c);
     subject_close(&s);
 }
