@@ -505,6 +505,12 @@ MODELS = {
         (5, 29),
         torch.float32,
     ),
+    "big-bird-span": (
+        "BigBirdForQuestionAnswering",
+        tf.BigBirdConfig(**BIG_BIRD),
+        (11, 31),
+        torch.float32,
+    ),
     "gpt2-f16": ("GPT2LMHeadModel", tf.GPT2Config(**GPT2), (5, 11), torch.float16),
 }
 

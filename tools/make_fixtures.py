@@ -99,10 +99,14 @@ def documents(config, lengths, seed):
             doc["input_ids"][[2, 5]] = config.mask_token_id
         if getattr(config, "type_vocab_size", 0) == 2 and n == 1:
             doc["token_type_ids"] = (np.arange(width) >= width // 2).astype(np.int64)
-        if config.model_type == "longformer":
+        if config.model_type in ("longformer", "big_bird"):
             if "QuestionAnswering" in config.architectures[0]:
                 doc["input_ids"][[3, 4, width - 1]] = config.sep_token_id
-            elif n == 1 and "Classification" not in config.architectures[0]:
+            elif (
+                config.model_type == "longformer"
+                and n == 1
+                and "Classification" not in config.architectures[0]
+            ):
                 doc["global_attention_mask"] = np.isin(np.arange(width), (0, 7, 8, 14)).astype(int)
         yield doc
 

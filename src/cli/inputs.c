@@ -310,7 +310,7 @@ mha_document mha_input_document(const mha_input *in)
 {
     mha_document d = {.ids = in->source.id,
                       .n = in->source.n,
-                      .types = in->source.type,
+                      .types = in->from_text ? in->source.type : NULL,
                       .features = in->features,
                       .global = in->global,
                       .graph = in->graph};

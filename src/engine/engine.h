@@ -257,6 +257,8 @@ mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_watc
 size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, size_t tokens);
 /* Tokens of a document on the side of stack i. */
 size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_t i);
+/* Tokens up to the first separator, it included; 1 where there is none. */
+size_t mha_question_rows(const mha_document *doc, uint32_t separator);
 
 /* Offsets and special positions of both sides; release also frees the work list. */
 mha_status mha_batch_init(mha_forward *f, mha_err *err);

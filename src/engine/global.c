@@ -11,17 +11,29 @@
 /* ---- which tokens -----------------------------------------------------------------------------
  */
 
+/* The number of tokens where it is not there. */
+static size_t first_token(const mha_document *doc, uint32_t id)
+{
+    size_t t = 0;
+    while (t < doc->n && (uint32_t)doc->ids[t] != id)
+        t++;
+    return t;
+}
+
+size_t mha_question_rows(const mha_document *doc, uint32_t separator)
+{
+    size_t t = first_token(doc, separator);
+    return t < doc->n ? t + 1 : 1;
+}
+
 /* How many leading tokens are global where the document does not say. */
 static size_t global_prefix(const mha_attn_args *a, const mha_document *doc)
 {
-    size_t n = 0;
     switch (a->globals) {
     case MHA_GLOBALS_FIRST:
         return 1;
     case MHA_GLOBALS_QUESTION:
-        while (n < doc->n && (uint32_t)doc->ids[n] != a->separator)
-            n++;
-        return n;
+        return first_token(doc, a->separator);
     case MHA_GLOBALS_NONE:
         break;
     }

@@ -8,16 +8,23 @@
 #include "mha/input.h"
 #include <string.h>
 
+/* Of one document: what its rows are multiplied by, and where its question ends. */
+typedef struct document_part {
+    float factor;
+    size_t question;
+} document_part;
+
 typedef struct embed_job {
     const mha_forward *f;
     const mha_embed_args *a;
-    float *dst, *row;    /* row: [threads, D] scratch when adding */
-    const float *factor; /* [documents] */
+    float *dst, *row; /* row: [threads, D] scratch when adding */
+    const document_part *parts;
     bool add;
 } embed_job;
 
 /* Table row for row t of document d. */
-static size_t table_row(const mha_forward *f, const mha_embed_args *a, size_t d, size_t t)
+static size_t table_row(const mha_forward *f, const mha_embed_args *a, const document_part *part,
+                        size_t d, size_t t)
 {
     const mha_document *doc = &f->docs[d];
     bool target = f->at == 1;
@@ -29,7 +36,7 @@ static size_t table_row(const mha_forward *f, const mha_embed_args *a, size_t d,
     case MHA_EMBED_NODE: /* not from a table */
         break;
     case MHA_EMBED_TYPE:
-        return !target && doc->types != NULL ? doc->types[t] : 0;
+        return target ? 0 : doc->types != NULL ? doc->types[t] : t >= part->question;
     case MHA_EMBED_ROW:
         return t - a->offset;
     }
@@ -52,16 +59,18 @@ static bool is_dropped(const mha_forward *f, const mha_embed_args *a, size_t d, 
     return a->dropout != 0 && (uint32_t)document_ids(f, d)[t] == a->mask;
 }
 
-/* What the rows of a document are multiplied by. */
-static float document_factor(const mha_forward *f, const mha_embed_args *a, size_t d)
+static document_part part_of(const mha_forward *f, const mha_embed_args *a, size_t d)
 {
     const mha_rows *side = &f->side[f->at];
     size_t n = side->offset[d + 1] - side->offset[d], dropped = 0;
+    document_part part = {a->scale, SIZE_MAX};
+    if (a->separator != UINT32_MAX)
+        part.question = mha_question_rows(&f->docs[d], a->separator);
     for (size_t t = 0; a->dropout != 0 && t < n; t++)
         dropped += is_dropped(f, a, d, t);
-    if (a->dropout == 0 || dropped == n)
-        return a->scale;
-    return a->scale * (1 - a->dropout) / (1 - (float)dropped / (float)n);
+    if (a->dropout != 0 && dropped != n)
+        part.factor = a->scale * (1 - a->dropout) / (1 - (float)dropped / (float)n);
+    return part;
 }
 
 static mha_status embed_rows(void *context, size_t task, size_t worker, mha_err *err)
@@ -78,11 +87,12 @@ static mha_status embed_rows(void *context, size_t task, size_t worker, mha_err 
         if (has_none(j->a, r - side->offset[d]))
             continue;
         float *y = j->dst + r * D, *x = j->add ? j->row + worker * D : y;
-        mha_weight_row(k, &j->a->table, table_row(j->f, j->a, d, r - side->offset[d]), x);
+        mha_weight_row(k, &j->a->table, table_row(j->f, j->a, &j->parts[d], d, r - side->offset[d]),
+                       x);
         if (is_dropped(j->f, j->a, d, r - side->offset[d]))
             memset(x, 0, D * sizeof *x);
-        else if (j->factor[d] != 1)
-            k->scale(x, D, j->factor[d]);
+        else if (j->parts[d].factor != 1)
+            k->scale(x, D, j->parts[d].factor);
         if (j->add)
             k->add(y, x, D);
     }
@@ -117,14 +127,14 @@ mha_status mha_op_embed(mha_forward *f, const mha_step *s, mha_err *err)
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_OUT, mha_pool_threads(f->e->pool) * D, sizeof(float),
                             &row, err));
     j.row = row;
-    float *factor;
-    MHA_TRY(mha_alloc((void **)&factor, f->doc_count, sizeof *factor, err));
+    document_part *parts;
+    MHA_TRY(mha_alloc((void **)&parts, f->doc_count, sizeof *parts, err));
     for (size_t d = 0; d < f->doc_count; d++)
-        factor[d] = document_factor(f, &s->embed, d);
-    j.factor = factor;
+        parts[d] = part_of(f, &s->embed, d);
+    j.parts = parts;
     mha_status st =
         mha_pool_run(f->e->pool, (rows + MHA_BLOCK_ROWS - 1) / MHA_BLOCK_ROWS, embed_rows, &j, err);
-    mha_free(factor);
+    mha_free(parts);
     return st;
 }
 
@@ -139,12 +149,12 @@ mha_status mha_op_embed_back(mha_backward *b, const mha_saved *s, mha_err *err)
     if (mha_weights_row(b->weights, &a->table, 0) == NULL)
         return MHA_OK;
     for (size_t d = 0; d < f->doc_count; d++) {
-        float factor = document_factor(f, a, d);
+        document_part part = part_of(f, a, d);
         for (size_t r = side->offset[d]; r < side->offset[d + 1]; r++) {
             size_t t = r - side->offset[d];
             if (!has_none(a, t) && !is_dropped(f, a, d, t))
-                f->k->axpy(mha_weights_row(b->weights, &a->table, table_row(f, a, d, t)), factor,
-                           b->d[s->step->dst] + r * D, D);
+                f->k->axpy(mha_weights_row(b->weights, &a->table, table_row(f, a, &part, d, t)),
+                           part.factor, b->d[s->step->dst] + r * D, D);
         }
     }
     return MHA_OK;

@@ -20,6 +20,18 @@ static mha_status logits_rows(mha_forward *f, const mha_step *s, size_t first, s
                     first + rows - 1);
 }
 
+/* Rows of the document's question never win against those of its text. */
+static void lower_question(const mha_logits_args *a, const mha_document *doc, size_t first,
+                           size_t rows, float *chunk)
+{
+    if (a->separator == UINT32_MAX)
+        return;
+    size_t end = mha_question_rows(doc, a->separator);
+    for (size_t t = first ? first : 1; t < first + rows && t < end; t++)
+        for (size_t c = 0; c < a->w.out; c++)
+            chunk[(t - first) * a->w.out + c] -= 1e6f;
+}
+
 /* One document's rows, chunk by chunk, to the probes. */
 static mha_status logits_document(mha_forward *f, const mha_step *s, size_t d, size_t first,
                                   size_t rows, float *chunk, size_t chunk_rows, mha_err *err)
@@ -28,6 +40,7 @@ static mha_status logits_document(mha_forward *f, const mha_step *s, size_t d, s
     for (size_t r = 0; r < rows; r += chunk_rows) {
         size_t n = rows - r < chunk_rows ? rows - r : chunk_rows;
         MHA_TRY(logits_rows(f, s, first + r, n, chunk, err));
+        lower_question(&s->logits, &f->docs[d], r, n, chunk);
         mha_block b = {.site = MHA_SITE_LOGITS,
                        .stack = f->m->stack[f->at].id,
                        .kind = MHA_SELF,

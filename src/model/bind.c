@@ -141,6 +141,7 @@ static mha_status bind_head(mha_binder *b)
         MHA_TRY(mha_binder_truth(b, head->when, head->line, true, &wanted));
         if (!wanted)
             continue;
+        m->info.head = head->kind;
         b->width[MHA_B] = b->width[MHA_C] = 0;
         MHA_TRY(mha_bind_slots(b, MHA_SCOPE_HEADS + (int)i));
         MHA_TRY(mha_buf_addf(&b->text, b->err, "head, %s\n", names[head->kind]));
@@ -149,7 +150,6 @@ static mha_status bind_head(mha_binder *b)
         if (last == NULL || last->op != MHA_OP_LOGITS)
             return mha_fail(b->err, MHA_ERR_FORMAT, "%s:%zu: a head ends with logits",
                             b->spec->file, head->line);
-        m->info.head = head->kind;
         m->info.head_name = names[head->kind];
         if (head->kind == MHA_HEAD_TOKEN && m->features > 0)
             m->info.head_name = "node classifier";

@@ -228,6 +228,8 @@ static mha_status finish_embed(mha_binder *b, const mha_spec_step *s, mha_draft 
         return mha_bind_misfit(b, s, "only tokens have dropout");
     if (e->dropout < 0 || e->dropout >= 1)
         return mha_bind_misfit(b, s, "dropout = %g is no share", (double)e->dropout);
+    if (e->separator != UINT32_MAX && (e->kind != MHA_EMBED_TYPE || e->table.out < 2 || !m->vocab))
+        return mha_bind_misfit(b, s, "a separator stands between tokens of types 0 and 1");
     if (e->offset >= e->table.out)
         return mha_bind_misfit(b, s, "offset %u in a table of %u rows", e->offset, e->table.out);
     b->width[s->dst] = e->table.in;
@@ -268,6 +270,8 @@ mha_status mha_bind_plain(const mha_binder *b, const mha_spec_step *s, const cha
 static mha_status finish_logits(const mha_binder *b, const mha_spec_step *s, mha_draft *d)
 {
     mha_logits_args *l = &d->step.logits;
+    if (l->separator != UINT32_MAX && (b->model->info.head != MHA_HEAD_SPAN || !b->model->vocab))
+        return mha_bind_misfit(b, s, "a separator is for spans of tokens");
     if (l->w.data == NULL)
         MHA_TRY(mha_bind_plain(b, s, "w", &l->w, b->width[s->src], b->width[s->src]));
     MHA_TRY(mha_bind_linear_check(b, s, "w", &l->w, l->w.out, b->width[s->src]));
@@ -369,8 +373,10 @@ static mha_status bind_step(mha_binder *b, const mha_spec_step *s, mha_stack_id 
     d.step.src = s->src;
     if (s->op->op == MHA_OP_EMBED) {
         d.step.embed.scale = 1;
-        d.step.embed.mask = UINT32_MAX;
+        d.step.embed.mask = d.step.embed.separator = UINT32_MAX;
     }
+    if (s->op->op == MHA_OP_LOGITS)
+        d.step.logits.separator = UINT32_MAX;
     if (s->op->op == MHA_OP_POOL)
         d.step.pool.id = UINT32_MAX;
     if (s->op->op == MHA_OP_SCALE)

@@ -64,6 +64,7 @@ static const mha_op_arg embed_args[] = {
     {"scale", MHA_ARG_REAL, false, STEP(embed.scale), 0, NULL},
     {"dropout", MHA_ARG_REAL, false, STEP(embed.dropout), 0, NULL},
     {"mask", MHA_ARG_COUNT, false, STEP(embed.mask), 0, NULL},
+    {"separator", MHA_ARG_COUNT, false, STEP(embed.separator), 0, NULL},
     END_ARGS,
 };
 static const mha_op_arg nodes_args[] = {
@@ -188,6 +189,7 @@ static const mha_op_arg logits_args[] = {
     {"w", MHA_ARG_LINEAR, false, STEP(logits.w), STEP(logits.b), NULL},
     {"b", MHA_ARG_FLOATS, false, STEP(logits.b), AT(bias_count), NULL},
     {"softcap", MHA_ARG_REAL, false, STEP(logits.softcap), 0, NULL},
+    {"separator", MHA_ARG_COUNT, false, STEP(logits.separator), 0, NULL},
     END_ARGS,
 };
 

@@ -69,7 +69,7 @@ typedef enum mha_op {
 typedef enum mha_embed_kind {
     MHA_EMBED_TOKEN,
     MHA_EMBED_POSITION, /* row = position + offset */
-    MHA_EMBED_TYPE,     /* token type ids, 0 when not given */
+    MHA_EMBED_TYPE,     /* token type ids; when not given 0, or 1 behind the first `separator` */
     MHA_EMBED_NODE,     /* the features of a graph's nodes, without a table */
     MHA_EMBED_ROW       /* row i of the table is added to row i + offset of every document */
 } mha_embed_kind;
@@ -82,7 +82,8 @@ typedef struct mha_embed_args {
     /* TOKEN: rows of `mask` are 0, as dropout would make them, and the others are multiplied by
      * (1 − dropout)/(1 − share of `mask` in the document). dropout 0: nothing of this. */
     float dropout;
-    uint32_t mask; /* UINT32_MAX: no such token */
+    uint32_t mask;      /* UINT32_MAX: no such token */
+    uint32_t separator; /* likewise */
 } mha_embed_args;
 
 typedef enum mha_conv_kind {
@@ -228,6 +229,9 @@ typedef struct mha_logits_args {
     mha_weight w; /* [V, D] or [classes, D]; absent: the rows are the logits */
     const float *b;
     float softcap; /* 0: none */
+    /* Of the rows of a question, from the second to that of the first `separator` token, the logits
+     * are lower by 1e6. UINT32_MAX: no such token */
+    uint32_t separator;
 } mha_logits_args;
 
 typedef struct mha_step {

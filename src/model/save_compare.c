@@ -94,7 +94,9 @@ static const char *step_differs(const mha_step *a, const mha_step *b)
                    ? NULL
                    : "pooling";
     case MHA_OP_LOGITS:
-        return near((double)a->logits.softcap, (double)b->logits.softcap) ? NULL : "softcap";
+        return !near((double)a->logits.softcap, (double)b->logits.softcap) ? "softcap"
+               : a->logits.separator != b->logits.separator                ? "separator"
+                                                                           : NULL;
     default:
         return NULL;
     }

@@ -459,9 +459,27 @@ static void test_own_mistakes(void **state)
         {"[71, D]", "[71, 2*D]", "expected [71, 2*D=40], found [71, 20]"},
         {"X <- add B", "X <- attn B q=q k=k v=v o=o heads=H width=K scale=1", "one step of self-"},
         {"    X <- embed token table=tok", "    B <- embed token table=tok", "does not write X"},
+        {"embed token table=tok", "embed token table=tok separator=3", "separator stands between"},
+        {"embed token table=tok", "embed type table=tok separator=3", "separator stands between"},
+        {"X <- add B\n", "X <- add B\nhead next\n  steps\n    logits X w=tok separator=3\n",
+         "mine.family:23: logits: a separator is for spans"},
+        {"stack dec", "contacts other bias 0\nstack dec", "contacts: \"other\" is no table"},
+        {"stack dec", "contacts\nstack dec", "mine.family:10: "},
+        {"stack dec",
+         "  table weights [1, 1] a.weight\n  vector bias [1] a.bias\n"
+         "contacts weights tok 0\nstack dec",
+         "contacts: \"tok\" is no vector"},
+        {"stack dec",
+         "  table weights [1, 1] a.weight\n  vector bias [1] a.bias\n"
+         "contacts weights bias 0\ncontacts weights bias 0\nstack dec",
+         "mine.family:13: contacts a second time"},
+        {"stack dec",
+         "  table weights [71, D] transformer.wte.weight\n  vector bias [D] transformer.ln_f.bias\n"
+         "contacts weights bias 0\nstack dec",
+         "mine.family:12: contacts of 4 heads need a table [1, 4]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[sizeof interleaved + 100];
+        char text[sizeof interleaved + 200];
         const char *at = strstr(interleaved, cases[i].from);
         assert_non_null(at);
         snprintf(text, sizeof text, "%.*s%s%s", (int)(at - interleaved), interleaved, cases[i].to,
