@@ -339,6 +339,18 @@ MODELS = {
         (4, 9),
         torch.float32,
     ),
+    "albert-token": (
+        "AlbertForTokenClassification",
+        tf.AlbertConfig(**dict(ALBERT, num_hidden_layers=2), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "albert-span": (
+        "AlbertForQuestionAnswering",
+        tf.AlbertConfig(**dict(ALBERT, num_hidden_layers=2, num_hidden_groups=1)),
+        (4, 9),
+        torch.float32,
+    ),
     "electra-generator": ("ElectraForMaskedLM", tf.ElectraConfig(**ELECTRA), (7, 13), torch.float32),
     "electra-detector": (
         "ElectraForPreTraining",
@@ -352,10 +364,34 @@ MODELS = {
         (4, 9),
         torch.float32,
     ),
+    "electra-token": (
+        "ElectraForTokenClassification",
+        tf.ElectraConfig(**dict(ELECTRA, num_hidden_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "electra-span": (
+        "ElectraForQuestionAnswering",
+        tf.ElectraConfig(**dict(ELECTRA, num_hidden_layers=1, embedding_size=18)),
+        (4, 9),
+        torch.float32,
+    ),
     "mpnet-mlm": ("MPNetForMaskedLM", tf.MPNetConfig(**MPNET), (7, 25), torch.float32),
     "mpnet-class": (
         "MPNetForSequenceClassification",
         tf.MPNetConfig(**dict(MPNET, num_hidden_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "mpnet-token": (
+        "MPNetForTokenClassification",
+        tf.MPNetConfig(**dict(MPNET, num_hidden_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
+    "mpnet-span": (
+        "MPNetForQuestionAnswering",
+        tf.MPNetConfig(**dict(MPNET, num_hidden_layers=1)),
         (4, 9),
         torch.float32,
     ),
@@ -456,6 +492,12 @@ MODELS = {
         (4, 9),
         torch.float32,
     ),
+    "esm-token": (
+        "EsmForTokenClassification",
+        tf.EsmConfig(**dict(ESM, num_hidden_layers=1), **THREE),
+        (4, 9),
+        torch.float32,
+    ),
     "longformer-mlm": (
         "LongformerForMaskedLM",
         tf.LongformerConfig(**LONGFORMER),
@@ -476,6 +518,12 @@ MODELS = {
         (5, 13),
         torch.float32,
     ),
+    "longformer-token": (
+        "LongformerForTokenClassification",
+        tf.LongformerConfig(**dict(LONGFORMER, num_hidden_layers=1, attention_window=[4]), **THREE),
+        (5, 17),
+        torch.float32,
+    ),
     "longformer-span": (
         "LongformerForQuestionAnswering",
         tf.LongformerConfig(**dict(LONGFORMER, num_hidden_layers=2, attention_window=[4, 8])),
@@ -489,6 +537,12 @@ MODELS = {
             **dict(BIG_BIRD, block_size=2, num_random_blocks=2, use_bias=False), **THREE
         ),
         (18, 24),
+        torch.float32,
+    ),
+    "big-bird-token": (
+        "BigBirdForTokenClassification",
+        tf.BigBirdConfig(**dict(BIG_BIRD, num_hidden_layers=1, block_size=2), **THREE),
+        (16, 21),
         torch.float32,
     ),
     "big-bird-full": (

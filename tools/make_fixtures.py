@@ -105,7 +105,7 @@ def documents(config, lengths, seed):
             elif (
                 config.model_type == "longformer"
                 and n == 1
-                and "Classification" not in config.architectures[0]
+                and "SequenceClassification" not in config.architectures[0]
             ):
                 doc["global_attention_mask"] = np.isin(np.arange(width), (0, 7, 8, 14)).astype(int)
         yield doc
