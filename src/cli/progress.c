@@ -14,17 +14,30 @@
 #define BAR_WIDTH   30
 #define QUIET_TIME  1.0 /* seconds before an automatic bar appears */
 #define REDRAW_TIME 0.1 /* seconds between two drawings */
+#define ECHO_TIME   0.2 /* seconds in which another signal is the same one, sent twice */
 
 static volatile sig_atomic_t running, interrupted;
+static double interrupted_at; /* only the handler's */
 
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* timeout(1), a terminal and shells send a signal to the process and to its group as well. */
 static void on_signal(int number)
 {
     static const char message[] = "mha-inspect: interrupted\n";
     (void)number;
     if (running && !interrupted) {
         interrupted = 1;
+        interrupted_at = now();
         return;
     }
+    if (interrupted && now() - interrupted_at < ECHO_TIME)
+        return;
     mha_outfile_abort_all();
     mha_outdir_abort_all();
     ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
@@ -36,15 +49,10 @@ void mha_signals_install(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 void mha_duration_print(char *out, size_t size, double seconds)

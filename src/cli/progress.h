@@ -29,7 +29,8 @@ void mha_progress_end(mha_progress_bar *bar);
 void mha_duration_print(char *out, size_t size, double seconds);
 
 /* Installs the handlers of SIGINT and SIGTERM: between start and end the first signal asks the run
- * to stop; a second one, or one outside a run, removes temporary files and exits with 130. */
+ * to stop; a second one that comes later than a fifth of a second after it, or one outside a run,
+ * removes temporary files and exits with 130. */
 void mha_signals_install(void);
 
 #endif
