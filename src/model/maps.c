@@ -379,44 +379,56 @@ static mha_status info_make(reader *r, mha_err *err)
     return document_make(r, err);
 }
 
-static mha_status file_read(reader *r, const mha_filemap *map, uint64_t max_bytes, mha_err *err)
+static mha_status bytes_read(reader *r, const unsigned char *data, size_t size, uint64_t max_bytes,
+                             mha_err *err)
 {
     mha_sha256 hash;
     mha_npy a;
     size_t n = strlen(r->path);
     mha_sha256_init(&hash);
-    mha_sha256_add(&hash, map->data, map->size);
+    mha_sha256_add(&hash, data, size);
     mha_sha256_hex(&hash, r->maps->model.info.fingerprint);
-    r->maps->model.info.file_bytes = map->size;
+    r->maps->model.info.file_bytes = size;
     if (n >= 4 && strcmp(r->path + n - 4, ".npy") == 0) {
-        MHA_TRY(mha_npy_parse(&a, map->data, map->size, r->path, err));
+        MHA_TRY(mha_npy_parse(&a, data, size, r->path, err));
         MHA_TRY(layers_read(r, &a, err));
     } else {
-        MHA_TRY(mha_npz_parse(&r->file, map->data, map->size, r->path, max_bytes, err));
+        MHA_TRY(mha_npz_parse(&r->file, data, size, r->path, max_bytes, err));
         MHA_TRY(archive_read(r, err));
     }
-    MHA_TRY(mha_filemap_check(map, err));
     return info_make(r, err);
 }
 
-mha_status mha_maps_open(mha_maps **out, const char *path, uint64_t max_bytes, mha_err *err)
+mha_status mha_maps_parse(mha_maps **out, const unsigned char *data, size_t size, const char *path,
+                          uint64_t max_bytes, mha_err *err)
 {
     reader r = {.path = path};
-    mha_filemap map;
     *out = NULL;
-    MHA_TRY(mha_filemap_open(&map, path, err));
-    mha_status status = mha_alloc((void **)&r.maps, 1, sizeof *r.maps, err);
-    if (status == MHA_OK)
-        status = file_read(&r, &map, max_bytes, err);
+    MHA_TRY(mha_alloc((void **)&r.maps, 1, sizeof *r.maps, err));
+    mha_status status = bytes_read(&r, data, size, max_bytes, err);
     mha_npz_close(r.file);
-    mha_filemap_close(&map);
     if (status == MHA_OK) {
         *out = r.maps;
         return MHA_OK;
     }
-    if (r.maps)
-        r.maps->model.info.attn_count = r.count;
+    r.maps->model.info.attn_count = r.count;
     mha_maps_close(r.maps);
+    return status;
+}
+
+mha_status mha_maps_open(mha_maps **out, const char *path, uint64_t max_bytes, mha_err *err)
+{
+    mha_filemap map;
+    *out = NULL;
+    MHA_TRY(mha_filemap_open(&map, path, err));
+    mha_status status = mha_maps_parse(out, map.data, map.size, path, max_bytes, err);
+    if (status == MHA_OK)
+        status = mha_filemap_check(&map, err);
+    mha_filemap_close(&map);
+    if (status == MHA_OK)
+        return MHA_OK;
+    mha_maps_close(*out);
+    *out = NULL;
     return status;
 }
 

@@ -23,4 +23,9 @@ struct mha_maps {
     bool unseen; /* a visible key that no head of its layer has weight on */
 };
 
+/* The maps of a file's bytes; `path` tells a single array (.npy) from an archive, and names it in
+ * messages. What is returned keeps nothing of them. */
+mha_status mha_maps_parse(mha_maps **out, const unsigned char *data, size_t size, const char *path,
+                          uint64_t max_bytes, mha_err *err);
+
 #endif
