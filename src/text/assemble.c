@@ -102,7 +102,7 @@ mha_status mha_tokenizer_set_scored(mha_tokenizer *t, mha_scored_kind kind,
 static mha_status index_added(mha_tokenizer *t, mha_err *err)
 {
     void *p;
-    size_t largest = (size_t)(t->added.largest + 1);
+    size_t largest = (size_t)t->added.largest + 1;
     t->vocab_size = largest > t->vocab.n ? largest : t->vocab.n;
     MHA_TRY(mha_alloc(&p, t->vocab_size, sizeof *t->added_by_id, err));
     t->added_by_id = p;
