@@ -210,7 +210,7 @@ static void attn_cost(cost *c, const mha_step *s)
 static void mlp_cost(cost *c, const mha_step *s)
 {
     const mha_mlp_args *a = &s->mlp;
-    size_t rows = c->rows[s->src], chunk = rows < MHA_MLP_ROWS ? rows : MHA_MLP_ROWS;
+    size_t rows = c->rows[s->src], chunk = mha_mlp_chunk(rows, a->width);
     need_floats(c, MHA_SCRATCH_UP, chunk * a->width);
     if (a->gate.data != NULL)
         need_floats(c, MHA_SCRATCH_GATE, chunk * a->width);

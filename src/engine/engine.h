@@ -19,8 +19,11 @@
 /* Documents are packed into batches of about this many tokens; gradients keep more for each. */
 #define MHA_BATCH_TOKENS    4096
 #define MHA_GRADIENT_TOKENS 1024
-/* Rows of an MLP chunk: bounds the [rows, F] intermediate. */
-#define MHA_MLP_ROWS 1024
+/* Floats of an MLP's chunk of rows [rows, F]; products of fewer rows than the least pack their
+ * matrices too often, and more than the most gain nothing. */
+#define MHA_MLP_FLOATS     ((size_t)3 << 20)
+#define MHA_MLP_LEAST_ROWS 1024
+#define MHA_MLP_MOST_ROWS  4096
 /* Floats of one chunk of logits, unless 8 rows are more. */
 #define MHA_LOGITS_FLOATS ((size_t)32 << 20)
 /* Products of at most this many rows multiply by the stored type directly. */
@@ -255,6 +258,8 @@ mha_status mha_plan_gradient(mha_plan *plan, const mha_engine *e, const mha_watc
                              mha_keeping keeping, bool *recompute, mha_err *err);
 /* How many documents from `first` on form the next batch. Depends on the documents only. */
 size_t mha_batch_count(const mha_document *docs, size_t count, size_t first, size_t tokens);
+/* Rows of one chunk of an MLP of `rows` rows that is `width` wide. */
+size_t mha_mlp_chunk(size_t rows, size_t width);
 /* Tokens of a document on the side of stack i. */
 size_t mha_side_tokens(const struct mha_model *m, const mha_document *doc, size_t i);
 /* Tokens up to the first separator, it included; 1 where there is none. */

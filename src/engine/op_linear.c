@@ -87,11 +87,19 @@ static mha_status mlp_chunk(mha_forward *f, const mha_mlp_args *a, float *dst, c
     return mha_matmul(f->e, dst, D_out, gate != NULL ? gate : up, F, rows, &a->down, &out, err);
 }
 
+size_t mha_mlp_chunk(size_t rows, size_t width)
+{
+    size_t most = MHA_MLP_FLOATS / width;
+    most = most < MHA_MLP_LEAST_ROWS ? MHA_MLP_LEAST_ROWS : most;
+    most = most > MHA_MLP_MOST_ROWS ? MHA_MLP_MOST_ROWS : most;
+    return rows < most ? rows : most;
+}
+
 mha_status mha_op_mlp(mha_forward *f, const mha_step *s, mha_err *err)
 {
     const mha_mlp_args *a = &s->mlp;
     size_t rows = f->reg_rows[s->src], D_in = a->up.in, D_out = a->down.out;
-    size_t chunk = rows < MHA_MLP_ROWS ? rows : MHA_MLP_ROWS;
+    size_t chunk = mha_mlp_chunk(rows, a->width);
     void *up, *gate = NULL;
     MHA_TRY(mha_tape_source(f, s->src, err));
     MHA_TRY(mha_scratch_get(f->e, MHA_SCRATCH_UP, chunk * a->width, sizeof(float), &up, err));
@@ -187,7 +195,7 @@ static mha_status mlp_chunk_back(mha_backward *b, const mha_saved *s, float *dx,
 mha_status mha_op_mlp_back(mha_backward *b, const mha_saved *s, mha_err *err)
 {
     const mha_mlp_args *a = &s->step->mlp;
-    size_t chunk = s->rows < MHA_MLP_ROWS ? s->rows : MHA_MLP_ROWS;
+    size_t chunk = mha_mlp_chunk(s->rows, a->width);
     if (s->step->dst == s->step->src && a->up.in != a->down.out)
         return mha_fail(err, MHA_ERR_INTERNAL, "mlp: in place with another width");
     if (b->direct != NULL) {
