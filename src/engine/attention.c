@@ -323,14 +323,16 @@ static mha_status run_work(const attention_job *j, uint32_t head, const mha_work
     return MHA_OK;
 }
 
+/* Neighbours in time are pieces of work of different heads: of one head, the second would wait at
+ * its first block until the first has delivered its last. */
 static mha_status task(void *context, size_t index, size_t worker, mha_err *err)
 {
     const attention_job *j = context;
-    size_t count = j->t->f->work_count;
-    uint32_t head = (uint32_t)(index / count);
-    mha_status st = run_work(j, head, &j->t->f->work[index % count], index % count, worker, err);
+    uint32_t head = (uint32_t)(index % j->t->a->heads);
+    size_t at = index / j->t->a->heads;
+    mha_status st = run_work(j, head, &j->t->f->work[at], at, worker, err);
     if (j->turn != NULL) /* also after an error: others wait for it */
-        mha_turn_done(&j->turn[head], index % count);
+        mha_turn_done(&j->turn[head], at);
     return st;
 }
 
