@@ -62,4 +62,12 @@ for command in 'importance --method shapley --draws 10000' 'curve --orders 10000
     [ ! -e "$out/long.json" ] || echo half-written
 done
 rm -f "$out"/long.json.*.partial
+# timeout(1) sends a signal to the process and to its group: the second does not cut the saving short
+"$MHA" curve gpt2-lm --ids '1,2,3,4,5,6,7,8;5,6,7,8' -q --orders 100000 -o "$out/twice.json" &
+sleep 2
+kill -INT $! && kill -TERM $!
+wait $!
+echo $?
+(cd "$out" && ls twice.json*)
+rm -f "$out"/twice.json.*.partial
 cd "$out" && ls
